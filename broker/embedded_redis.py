@@ -328,5 +328,5 @@ def _socket_path(folder: Path) -> Path:
     short.mkdir(mode=0o700, exist_ok=True)
     status = short.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise EmbeddedServerError(f"expected {short} to be a folder that only this user can enter")
+        raise EmbeddedServerError(f"the folder {short} must be accessible only to its owner")
     return short / SOCKET

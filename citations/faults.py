@@ -201,9 +201,9 @@ class _Checks:
         """
         if unexplained := self._numbers.find_unexplained(figures):
             shown = ", ".join(unexplained[:_SHOWN])
-            return f"no source contains, and the answer does not compute: {shown}"
+            return f"neither contained in a source nor computed in the answer: {shown}"
         if cited and (other := self._numbers.find_elsewhere(figures, cited)):
-            return f"the sources that it cites do not contain: {', '.join(other[:_SHOWN])}"
+            return f"the cited sources do not contain: {', '.join(other[:_SHOWN])}"
         if unknown := self._references.find_unknown(bare):
             return f"no source contains: {', '.join(unknown[:_SHOWN])}"
         return ""

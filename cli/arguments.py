@@ -8,7 +8,7 @@ from deploy.errors import CommandError
 
 def add_groups_argument(
     parser: argparse.ArgumentParser,
-    purpose: str = "ask as a person of these groups (default: only public documents are read)",
+    purpose: str = "ask as a user in these groups (default: only public documents are read)",
 ) -> None:
     """Add the argument for groups; `purpose` is its help text."""
     parser.add_argument(
@@ -17,7 +17,7 @@ def add_groups_argument(
         action="extend",
         default=[],
         metavar="GROUP",
-        help=f"{purpose}; separated by blanks or commas; repeatable",
+        help=f"{purpose}; separated by spaces or commas; repeatable",
     )
 
 
@@ -27,7 +27,7 @@ def add_format_argument(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "markdown"),
         default="text",
-        help="how to print replies: as text of 80 columns, or as Markdown (default: text)",
+        help="format of printed replies: text in 80 columns, or Markdown (default: text)",
     )
 
 

@@ -113,7 +113,7 @@ def make_annotations(run: CheckRun) -> Iterator[tuple[str, dict[str, str], str]]
 def make_markdown(run: CheckRun) -> str:
     """Return the summary for a pull request."""
     shown = [result for result in run.result.results if result.reasons]
-    lines = ["### Questions and this change", "", summarize(run) + "."]
+    lines = ["### Questions affected by this change", "", summarize(run) + "."]
     if shown:
         lines += ["", "| | Question | What changed |", "|---|---|---|"]
     for question_result in shown[:_MOST_ROWS]:
@@ -129,7 +129,7 @@ def make_markdown(run: CheckRun) -> str:
             "", f"<details><summary>{_cell(each.question.text)}</summary>", "",
             "| Answer before | Answer after |", "|---|---|",
             f"| {_cell(each.before)} | {_cell(each.after)} |", "",
-            f"Lost or contradicted: {lost or ('not judged' if each.error else 'nothing')}",
+            f"Lost or contradicted facts: {lost or ('not judged' if each.error else 'nothing')}",
             *([f"<br>Not judged: {_cell(each.error)}"] if each.error else []), "</details>",
         ]  # fmt: skip
     lines += [f"\n> {_cell(note)}" for note in run.notes]

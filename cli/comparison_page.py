@@ -38,7 +38,7 @@ def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
     figures = [summarize(variant) for variant in variants]
     lines = [_head("Answers", _QUALITY), *(_quality_line(figure) for figure in figures), ""]
     lines += [_head("Refusals", (("right", 9), ("wrong", 10))), *map(_refusal_line, figures), ""]
-    lines += [_head("What it took", _EFFORT), *(_effort_line(figure) for figure in figures)]
+    lines += [_head("Time and cost", _EFFORT), *(_effort_line(figure) for figure in figures)]
     for variant, figure in zip(variants, figures, strict=True):
         lines += ["", *_make_verdict_lines(figure), "", *_make_worst_lines(variant)]
     return lines
@@ -70,7 +70,7 @@ def check_page_path(path: Path) -> None:
     asked.
     """
     if path.suffix != ".html":
-        raise CommandError(f"--page must name an .html file, found {str(path)!r}")
+        raise CommandError(f"the file of --page must have the suffix .html, found {str(path)!r}")
     if not path.parent.is_dir():
         raise CommandError(f"the folder of --page does not exist: {str(path.parent)!r}")
 

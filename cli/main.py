@@ -34,12 +34,12 @@ VERBS: dict[str, str] = {
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
     "mcp": "answer an MCP client over standard input and output",
     "console": "print a link that opens the console of a running `refdesk serve`",
-    "gaps": "list what the documents lack, or set the state of a gap",
+    "gaps": "list gaps in the documents, or set the state of a gap",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause or drain workers, set their log level or reload their prompts",
     "models": "check the configured models: reachability, context window, speed, price",
-    "replay": "run an ended question again, whole or from a step, and compare the answers",
+    "replay": "run a finished question again, completely or from a step, and compare the answers",
     "trace": "show stages, decisions, model calls and cost of one message",
     "doctor": "check the installation: what works, what is slow, what is missing",
     "status": "show queue depths, dead letters and live workers",
@@ -50,7 +50,7 @@ VERBS: dict[str, str] = {
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement",
     "audit": "check the citations of a Markdown answer against the documents",
-    "check": "show which questions a change of the documents breaks",
+    "check": "show which questions are broken by a change to the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 MODULES = {
@@ -80,10 +80,10 @@ exit status:
   8  review: violations or gaps
   9  models: a model does not answer, or its context window is too small
  10  doctor: something that is configured does not work
- 11  check: the change of the documents breaks questions
+ 11  check: the change to the documents breaks questions
 
-refdesk VERB --help explains the arguments of a verb. Settings are environment
-variables or lines of a file that --env-file names; docs/settings.md lists them.
+refdesk COMMAND --help explains the arguments of a command. Settings are environment
+variables or lines of the file in --env-file; docs/settings.md lists them.
 """
 _ENV_FILE = "--env-file"
 _OWN_ERRORS = frozenset(
@@ -141,7 +141,7 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     about = "settings file (default: the variable REFDESK_ENV_FILE)"
     parser.add_argument(_ENV_FILE, metavar="FILE", help=about)
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND")
     named = _find_verb(words)
     for verb, purpose in VERBS.items():
         sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))

@@ -8,8 +8,8 @@ from deploy.assembly.model_choice import list_answering_models, vendor_access
 from knowledge.data_folder import protect_data_folder
 
 NO_MODEL = (
-    "no model is in use, so answers are the passages that the search finds; to use one, set "
-    "GEN_MODEL (docs/local-models.md)"
+    "no model is in use, so answers consist of passages that the search finds; to use a "
+    "model, set GEN_MODEL (docs/local-models.md)"
 )
 _SAID = "model_in_use"
 """The file in the data folder that contains the line that was last written."""

@@ -111,8 +111,8 @@ def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
     is_planned = isinstance(triage, dict) and bool(triage.get("agent_sequence"))
     if is_planned and reply.get("answered_by") == "search" and reply.get("way") != "specialists":
         return [
-            "refdesk: no model is in use, so the documents that the question names were searched, "
-            "not reviewed: see `refdesk review --help`"
+            "refdesk: no model is in use, so the documents in the question were searched, not "
+            "reviewed; see `refdesk review --help`"
         ]
     if reply.get("clarification_reason") != "no_documents":
         return []

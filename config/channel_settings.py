@@ -99,7 +99,9 @@ class HttpSettings(BaseModel):
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for host in value:
             if HOST_NAME.fullmatch(host) is None:
-                raise ValueError("expected host names such as desk.acme.com or *.acme.com, no port")
+                raise ValueError(
+                    "expected host names without a port, such as desk.acme.com or *.acme.com"
+                )
         return value
 
     @field_validator("trusted_proxies")
@@ -149,12 +151,12 @@ class ChatSettings(BaseModel):
         1.0,
         ge=0,
         le=30,
-        description="chats: messages of one person within this time are merged into one question; "
-        "0: no merging",
+        description="in chats, messages of one person within this time are merged into one "
+        "question; 0: no merging",
     )
     newer_message: Literal["supersedes", "waits"] = Field(
         "supersedes",
-        description="chats: what happens to a message that arrives before the previous one is "
+        description="what happens to a chat message that arrives before the previous one is "
         "answered",
     )
     chat_groups_file: Path | None = Field(
@@ -197,7 +199,9 @@ class ChatSettings(BaseModel):
         None, description="public URL of `refdesk telegram`; unset: long polling"
     )
     telegram_webhook_secret: SecretStr | None = Field(
-        None, description="1 to 256 of A-Z a-z 0-9 _ -; Telegram sends it with each update"
+        None,
+        description="secret that Telegram sends with each update; 1 to 256 of the characters "
+        "A-Z a-z 0-9 _ -",
     )
     telegram_allowed_chats: tuple[int, ...] = Field(
         (),
@@ -277,8 +281,8 @@ class ConsoleSettings(BaseModel):
             find_zone(value)
         except (ValueError, OSError, LookupError) as error:
             raise ValueError(
-                "expected UTC, or a time zone that this machine knows, such as Europe/Berlin; "
-                f"found {value!r}"
+                "expected UTC, or a time zone that is installed on this machine, such as "
+                f"Europe/Berlin; found {value!r}"
             ) from error
         return value
 

@@ -76,14 +76,14 @@ def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
     refused = sorted(name for name in held if name in known - HARMLESS)
     # A value that refers to a variable could leak a secret of the environment into answers.
     if "${" in file.path.read_text("utf-8"):
-        refused.append("a value with ${...}")
+        refused.append("a value that contains ${...}")
     if refused:
         raise SettingsError(
-            f"{file.path} sets {', '.join(refused)}. A file that no option or variable names may "
-            f"only set names, the language and limits of answers. If the file is yours, name it: "
-            f"add {OPTION} {file.path} to the command, or set "
+            f"{file.path} sets {', '.join(refused)}. A settings file that is read automatically "
+            "can only set names, and the language and limits of answers. If you trust the "
+            f"file, specify it: add {OPTION} {file.path} to the command, or set "
             f"{VARIABLE}={file.path}. To read no file, set {VARIABLE}= . docs/settings.md lists "
-            "what such a file may set."
+            "the settings that such a file can contain."
         )
 
 
@@ -121,7 +121,7 @@ def describe_env_file(
 
 def _read_named_file(path: Path) -> EnvFile:
     if not path.is_file():
-        raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
+        raise SettingsError(f"{VARIABLE}: the file {path} does not exist")
     return EnvFile(path.absolute(), is_named=True)
 
 
@@ -130,7 +130,7 @@ def _describe_unknown(names: Iterable[str], known: Iterable[str], place: str) ->
     for name in sorted(names):
         near = _nearest(name, known)
         shown.append(name if near is None else f"{name} (did you mean {near}?)")
-    return [f"warning: no such setting {place}: {', '.join(shown)}"] if shown else []
+    return [f"warning: unknown settings {place}: {', '.join(shown)}"] if shown else []
 
 
 def _nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str | None:

@@ -43,7 +43,7 @@ class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _are_assistants(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(assistant.count("/") != 1 for assistant in value):
-            raise ValueError("expected assistants such as acme/docs: the tenant, then the name")
+            raise ValueError("expected assistants in the form TENANT/NAME, such as acme/docs")
         return value
 
     @property

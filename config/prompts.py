@@ -147,8 +147,8 @@ def _parts(name: str, text: str) -> tuple[str, str]:
     places = [number for number, line in enumerate(lines) if line.strip() == SEPARATOR]
     if len(places) != 1:
         raise PromptError(
-            f"expected one line {SEPARATOR!r} between the system and the user part of prompt "
-            f"{name!r}, found {len(places)}"
+            f"prompt {name!r} must contain exactly one line {SEPARATOR!r} between the system "
+            f"and the user part, found {len(places)}"
         )
     return "\n".join(lines[: places[0]]), "\n".join(lines[places[0] + 1 :])
 
@@ -159,12 +159,12 @@ def _check_part(name: str, part: str, inputs: type[BaseModel]) -> Template:
     except TemplateError as error:
         raise PromptError(f"prompt {name!r} is not a valid Jinja template: {error}") from error
     if compiled.refers:
-        raise PromptError(f"expected prompt {name!r} to stand alone, found an include or import")
+        raise PromptError(f"prompt {name!r} must not use include or import")
     unknown = compiled.variables - set(inputs.model_fields)
     if unknown:
         raise PromptError(
-            f"expected prompt {name!r} to use only the variables {sorted(inputs.model_fields)}, "
-            f"found {sorted(unknown)}"
+            f"prompt {name!r} uses unknown variables {sorted(unknown)}; the available variables "
+            f"are {sorted(inputs.model_fields)}"
         )
     return compiled.template
 

@@ -107,7 +107,9 @@ class Settings(
         description="port on which every process serves /healthz, /readyz and /metrics without a "
         "key; 0: none",
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="minimum level of log events"
+    )
 
     @field_validator("*", mode="before")
     @classmethod

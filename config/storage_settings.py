@@ -212,8 +212,12 @@ def check_web_address(value: str | None) -> str | None:
 class StorageSettings(BaseModel):
     """Settings for storage: Redis, Qdrant, and the data folder."""
 
-    redis_url: str | None = Field(None, description="unset: the embedded broker")
-    qdrant_url: str | None = Field(None, description="unset: the embedded index")
+    redis_url: str | None = Field(
+        None, description="URL of the Redis server; unset: the embedded broker"
+    )
+    qdrant_url: str | None = Field(
+        None, description="URL of the Qdrant server; unset: the embedded index"
+    )
     qdrant_api_key: SecretStr | None = Field(None, description="key of the Qdrant server")
     refdesk_data: Path = Field(
         Path(".refdesk"),

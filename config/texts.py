@@ -33,11 +33,11 @@ class FixedTexts:
         """
         of_language = self._texts.get(language, self._texts[FALLBACK])
         if key not in of_language:
-            raise TextsError(f"expected the key of a fixed text, found {key!r}")
+            raise TextsError(f"there is no fixed text with the key {key!r}")
         try:
             return of_language[key].format_map({**self._defaults, **values})
         except KeyError as missing:
-            raise TextsError(f"the text {key!r} needs a value for {missing}, found none") from None
+            raise TextsError(f"the text {key!r} requires a value for {missing}") from None
 
 
 def load_texts(folder: Path = FOLDER, **defaults: str) -> FixedTexts:
@@ -58,7 +58,7 @@ def _read_folder(folder: Path) -> Mapping[str, Mapping[str, str]]:
     """Read a folder once per process, because several agents load the same texts."""
     texts = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
     if FALLBACK not in texts:
-        raise TextsError(f"expected {FALLBACK}.toml in {folder}, found {sorted(texts)}")
+        raise TextsError(f"{FALLBACK}.toml is missing in {folder}, which contains {sorted(texts)}")
     for language, of_language in texts.items():
         _check(language, of_language, texts[FALLBACK])
     return texts
@@ -76,12 +76,12 @@ def _check(language: str, texts: Mapping[str, str], pattern: Mapping[str, str]) 
     differing = sorted(texts.keys() ^ pattern.keys())
     if differing:
         raise TextsError(
-            f"{language}.toml and {FALLBACK}.toml must have the same keys; only one "
-            f"of them has {differing[0]!r}"
+            f"{language}.toml and {FALLBACK}.toml must have the same keys; the key "
+            f"{differing[0]!r} is missing in one of them"
         )
     for key, text in texts.items():
         if names_in(text) != names_in(pattern[key]):
             raise TextsError(
-                f"{language}.toml: expected the names {sorted(names_in(pattern[key]))} in {key!r}, "
-                f"found {sorted(names_in(text))}"
+                f"{language}.toml: the text {key!r} must contain the placeholders "
+                f"{sorted(names_in(pattern[key]))}; it contains {sorted(names_in(text))}"
             )

@@ -130,7 +130,7 @@ def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]
     files = {name: FOLDER / f"{name}.toml" for name in SpecialistName}
     if folder is not None:
         if not folder.is_dir():
-            raise SettingsError(f"expected a folder SPECIALISTS_FOLDER, found none at {folder}")
+            raise SettingsError(f"the folder of SPECIALISTS_FOLDER does not exist: {folder}")
         for file in sorted(folder.glob("*.toml")):
             files[_read_name(file)] = file
     return MappingProxyType({name.value: _load(name, file) for name, file in files.items()})
@@ -150,8 +150,8 @@ def find_own_prompts(folder: Path | None) -> dict[str, Path]:
         own, shared = file.with_name(profile.prompt), PROMPTS / profile.prompt
         if not own.is_file() and not shared.is_file():
             raise SettingsError(
-                f"{file}: expected the prompt {profile.prompt!r} beside it or in the product, "
-                "found none"
+                f"{file}: the prompt {profile.prompt!r} exists neither in the same folder nor "
+                "in Refdesk"
             )
         prompts[profile.name.value] = own if own.is_file() else shared
     return prompts
@@ -175,5 +175,7 @@ def _load(name: SpecialistName, file: Path) -> SpecialistProfile:
     except (OSError, ValueError) as error:
         raise SettingsError(f"{file} cannot be read: {error}") from None
     if profile.name != name:
-        raise SettingsError(f"{file}: expected the name {name!r}, found {profile.name!r}")
+        raise SettingsError(
+            f"{file}: the name must be {name!r}, as in the file name, found {profile.name!r}"
+        )
     return profile

@@ -223,16 +223,22 @@ class Understanding(BaseModel, frozen=True):
     Envelopes from earlier versions have further fields, which are ignored.
     """
 
-    canonical_question: str = Field(description="in English, understandable without context")
+    canonical_question: str = Field(
+        description="question in English, understandable without context"
+    )
     context_type: Literal["new_topic", "follow_up", "clarification"]
     verdict: Literal["within", "outside", "unclear"] | None = None
-    analysis: str = Field(default="", description="what is unclear, or why it is outside")
-    meanings: tuple[ClarificationOption, ...] = Field(
-        default=(), description="what an unclear question could mean"
+    analysis: str = Field(
+        default="", description="the unclear part, or why the question is outside the scope"
     )
-    questions: tuple[str, ...] = Field(default=(), description="of a message that asks several")
+    meanings: tuple[ClarificationOption, ...] = Field(
+        default=(), description="possible meanings of an unclear question"
+    )
+    questions: tuple[str, ...] = Field(
+        default=(), description="questions of a message that contains several"
+    )
     translations: tuple[QuestionTranslation, ...] = Field(
-        default=(), description="of the questions, in the languages of the documents"
+        default=(), description="translations of the questions into the languages of the documents"
     )
     wants_exit: bool = Field(default=False, description="the user abandons the open question")
     assumption: str = ""

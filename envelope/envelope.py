@@ -115,7 +115,7 @@ class Envelope:
         """
         if not changes.keys() <= _ATTRIBUTES:
             unknown = sorted(changes.keys() - _ATTRIBUTES)
-            raise TypeError(f"expected attributes of an envelope, found {unknown}")
+            raise TypeError(f"unknown attributes of an envelope: {unknown}")
         # Validating the copy of each hop would cost a tenth of a question's processor time.
         copied = object.__new__(Envelope)
         object.__setattr__(copied, "__dict__", self.__dict__ | changes)

@@ -15,13 +15,13 @@ class Place(BaseModel, frozen=True):
     crumbs: tuple[str, ...] = Field(default=(), description="folders and pages above this page")
     heading_path: tuple[str, ...] = Field(default=(), description="headings above the cited part")
     anchor: str | None = Field(default=None, examples=["create-a-routing-rule"])
-    url: str | None = Field(default=None, description="address of the page, if it has one")
+    url: str | None = Field(default=None, description="URL of the page, if it has one")
     path: str | None = Field(default=None, examples=["routing/configure-routing-rules.md"])
     language: str | None = Field(
         default=None, description="language of the page, ISO 639-1", examples=["en"]
     )
     version: str | None = Field(
-        default=None, description="version that the page states", examples=["1.4"]
+        default=None, description="version stated on the page", examples=["1.4"]
     )
 
     @property

@@ -60,7 +60,7 @@ class Run:
     def find_question(self) -> Question:
         """Return the question; raises `LookupError` if the run has none."""
         if self.question is None:
-            raise LookupError("expected a run with a question, found a run without one")
+            raise LookupError("this run has no question")
         return self.question
 
     def count_equal(self, content_hash: str) -> int:

@@ -15,7 +15,7 @@ class SourcePicture(BaseModel, frozen=True, extra="ignore"):
 
     id: str
     caption: str = Field(
-        default="", description="the picture's own caption, which is not a claim of the document"
+        default="", description="caption of the picture, which is not a claim of the document"
     )
 
 
@@ -25,7 +25,7 @@ class FoundPart(BaseModel, frozen=True, extra="ignore"):
     rank: int = Field(
         ge=0, description="rank among all chunks that the search found; 0 is the best"
     )
-    start: int = Field(ge=0, description="start in the text that `span` delimits, in characters")
+    start: int = Field(ge=0, description="start in the text of `span`, in characters")
     end: int = Field(ge=0)
 
 
@@ -38,19 +38,19 @@ class SearchResult(Place, frozen=True, extra="ignore"):
     chunk_id: str
     document_id: str
     score: float
-    levels: tuple[str, ...] = Field(description="the search levels that found it")
+    levels: tuple[str, ...] = Field(description="search levels that found the chunk")
     span: tuple[int, int] | None = Field(
         default=None,
-        description="start and end of its text in `search_context`, in characters; "
-        "None if it did not fit",
+        description="start and end of the text in `search_context`, in characters; None if the "
+        "text did not fit",
     )
     is_cut: bool = Field(
         default=False,
-        description="the text is only a part of its section, with marks where text is omitted",
+        description="whether the text is only a part of its section; marks show omissions",
     )
-    is_release_notes: bool = Field(default=False, description="its page is a changelog")
+    is_release_notes: bool = Field(default=False, description="whether the page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in the text")
 
 
 class SearchStats(BaseModel, frozen=True, extra="ignore"):
@@ -59,18 +59,20 @@ class SearchStats(BaseModel, frozen=True, extra="ignore"):
     total_results: int = Field(default=0, ge=0)
     used_results: int = Field(default=0, ge=0)
     left_out: int = Field(
-        default=0, ge=0, description="further results of a repeated search that were not used"
+        default=0,
+        ge=0,
+        description="number of further results of a repeated search that were not used",
     )
     context_length: int = Field(default=0, ge=0, description="tokens, estimated")
     average_score: float = 0
     answerability: float = Field(default=0, ge=0, le=1)
     milliseconds: float = Field(default=0, ge=0)
     fallbacks: tuple[str, ...] = Field(
-        default=(), description="levels that failed, `calibration`, `reranking`"
+        default=(), description="failed parts of the search: levels, `calibration`, `reranking`"
     )
     from_cache: bool = Field(default=False, description="whether the result comes from the cache")
     matches_nothing: bool = Field(
-        default=False, description="nothing in the documents resembles the question"
+        default=False, description="whether nothing in the documents resembles the question"
     )
 
 
@@ -79,14 +81,16 @@ class SourceReference(Place, frozen=True, extra="ignore"):
 
     number: int = Field(ge=1)
     chunk_id: str
-    span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
+    span: tuple[int, int] = Field(
+        description="position of the text in `search_context`, in characters"
+    )
     is_cut: bool = Field(
         default=False,
-        description="the text is only a part of its section, with marks where text is omitted",
+        description="whether the text is only a part of its section; marks show omissions",
     )
-    is_release_notes: bool = Field(default=False, description="its page is a changelog")
+    is_release_notes: bool = Field(default=False, description="whether the page is a changelog")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in the text")
 
 
 class SourceUsed(Place, frozen=True, extra="ignore"):
@@ -96,14 +100,14 @@ class SourceUsed(Place, frozen=True, extra="ignore"):
     chunk_id: str
     addresses: tuple[str, ...] = Field(
         default=(),
-        description="addresses in the answer that its text contains verbatim",
+        description="URLs in the answer that occur verbatim in the source",
     )
     other_addresses: tuple[str, ...] = Field(
         default=(),
         description="only on the first source: addresses in the answer that the user typed, or "
         "that are composed of parts of a document",
     )
-    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in its text")
+    pictures: tuple[SourcePicture, ...] = Field(default=(), description="pictures in the text")
 
 
 class WrittenAnswer(BaseModel, frozen=True, extra="ignore"):
@@ -120,7 +124,7 @@ class ShownPassage(BaseModel, frozen=True, extra="ignore"):
     """A part of a document that is shown unchanged; `number` is the number of its source."""
 
     number: int = Field(ge=1)
-    place: str = Field(description="title and headings, on one line")
+    place: str = Field(description="title and headings on one line")
     text: str = Field(description="Markdown; words of the question are bold")
     warning: str = Field(
         default="", description="a warning if the passage contains instructions to an assistant"
@@ -133,10 +137,11 @@ class FoundPassages(BaseModel, frozen=True, extra="ignore"):
     notice: str = Field(
         description="Markdown: assumptions, why no model wrote an answer, what the passages are"
     )
-    shown: tuple[ShownPassage, ...] = Field(description="best match first")
+    shown: tuple[ShownPassage, ...] = Field(description="passages, best match first")
     marked: tuple[str, ...] = Field(
         default=(),
-        description="the words of the question that occur in the passages, as written there",
+        description="words of the question that occur in the passages, in the spelling of the "
+        "passages",
     )
 
 
@@ -157,10 +162,12 @@ class ValidationResult(BaseModel, frozen=True, extra="ignore"):
     citations_valid: bool
     language_matches: bool
     completeness: float | None = Field(
-        ge=0, le=1, description="how completely it answers the question; None: not judged"
+        ge=0, le=1, description="how completely the answer addresses the question; None: not judged"
     )
     grounded: bool
-    judge: str = Field(description="the model that judged, or the reason why none did")
+    judge: str = Field(
+        description="name of the model that judged, or the reason for a missing judgement"
+    )
     approved: bool = Field(
         default=False,
         description="whether the judge approved the whole answer; a search for missing parts may "
@@ -175,11 +182,11 @@ class AnswerDraft(BaseModel, frozen=True):
     A draft with a different `attempt` or `writing` is a new text that replaces the previous one.
     """
 
-    text: str = Field(description="Markdown, the complete text so far")
-    language: str = Field(description="of the text, ISO 639-1")
-    attempt: int = Field(ge=0, description="the payload's `attempt`")
+    text: str = Field(description="complete text so far, in Markdown")
+    language: str = Field(description="language of the text, ISO 639-1")
+    attempt: int = Field(ge=0, description="value of `attempt` in the payload")
     writing: int = Field(
-        ge=0, description="counts the texts that the model began within one attempt"
+        ge=0, description="number of texts that the model has begun within one attempt"
     )
     is_quoted: bool = Field(
         default=False, description="unchanged passages from the search, which are never withdrawn"

@@ -104,7 +104,7 @@ class SpecialistError(BaseModel, frozen=True, extra="ignore"):
     specialist: str
     text: str = Field(description="type and text of the error, at most 500 characters")
     severity: ErrorSeverity = ErrorSeverity.HIGH
-    phase: str = Field(default="", description="the phase of the failure; see `ExecutionPhase`")
+    phase: str = Field(default="", description="phase of the failure; see `ExecutionPhase`")
 
     def __str__(self) -> str:
         return f"[{self.error_id}] {self.specialist}: {self.text}"
@@ -130,11 +130,13 @@ class StoredPart(BaseModel, frozen=True, extra="ignore"):
 
     reference: str = ""
     items: int = Field(default=0, ge=0)
-    units: int = Field(default=0, ge=0, description="units that were read for it")
+    units: int = Field(default=0, ge=0, description="number of units that were read for this part")
     decided_by: str = ""
-    failure: str = Field(default="", description="why there is no result; another round may retry")
+    failure: str = Field(
+        default="", description="reason for a missing result; another round may retry"
+    )
     is_refused: bool = Field(
-        default=False, description="the model refused, so that no other round asks it"
+        default=False, description="whether the model refused; no other round retries"
     )
 
 
@@ -216,7 +218,9 @@ class StoredChecklist(BaseModel, frozen=True, extra="ignore"):
     definitions: int = Field(default=0, ge=0)
     units_read: int = Field(ge=0)
     units_unread: tuple[str, ...] = ()
-    units_without: int = Field(default=0, ge=0, description="read units without a requirement")
+    units_without: int = Field(
+        default=0, ge=0, description="number of units that were read and contain no requirement"
+    )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
 
@@ -229,9 +233,11 @@ class StoredVerdicts(BaseModel, frozen=True, extra="ignore"):
     compliant: int = Field(ge=0)
     violations: int = Field(ge=0)
     gaps: int = Field(ge=0)
-    undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
+    undecided: tuple[str, ...] = Field(
+        default=(), description="number of requirements without a verdict"
+    )
     confidence: float | None = Field(
-        default=None, ge=0, le=1, description="the mean of all verdicts; None: not judged"
+        default=None, ge=0, le=1, description="mean confidence of all verdicts; None: not judged"
     )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
@@ -244,7 +250,7 @@ class FindingList(BaseModel, frozen=True, extra="ignore"):
 
     reference: str = ""
     items: int = Field(ge=0)
-    summary: tuple[str, ...] = Field(default=(), description="the first findings, for display")
+    summary: tuple[str, ...] = Field(default=(), description="first findings, for display")
     decided_by: str = ""
 
 
@@ -262,10 +268,13 @@ class ReportReference(BaseModel, frozen=True, extra="ignore"):
     violations: int = Field(ge=0)
     gaps: int = Field(ge=0)
     undecided: int | None = Field(
-        default=None, ge=0, description="None: stored by an earlier version, which did not count"
+        default=None,
+        ge=0,
+        description="number of undecided requirements; None: stored by an earlier version, "
+        "which did not count them",
     )
     confidence: float | None = Field(
-        default=None, ge=0, le=1, description="the mean of all verdicts; None: not measured"
+        default=None, ge=0, le=1, description="mean confidence of all verdicts; None: not measured"
     )
     bytes: int = Field(ge=0)
     reference: str

@@ -40,7 +40,7 @@ class Triage(BaseModel, frozen=True, extra="ignore"):
     agent_sequence: tuple[str, ...] = ()
     needs_approval: bool = False
     reasoning: str = ""
-    decided_by: str = Field(description="the model that decided")
+    decided_by: str = Field(description="model that made the decision")
 
 
 NO_TRIAGE = Triage(
@@ -75,8 +75,12 @@ class PlanRound(BaseModel, frozen=True, extra="ignore"):
     """The plan of a round with its reasons; the calls are recorded with their results."""
 
     round: int = Field(ge=1)
-    intent: Intent | None = Field(default=None, description="None: the model stated none")
-    is_multi_tool: bool = Field(default=False, description="whether it calls different tools")
+    intent: Intent | None = Field(
+        default=None, description="confidence of the model; None: not stated"
+    )
+    is_multi_tool: bool = Field(
+        default=False, description="whether the round calls different tools"
+    )
     strategy: Strategy | None = None
     reasoning: str = ""
-    tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
+    tools: tuple[str, ...] = Field(default=(), description="names of the called tools")

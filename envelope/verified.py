@@ -24,8 +24,8 @@ class CitedPage(BaseModel, frozen=True, extra="ignore"):
     content_hash: str = ""
     groups: tuple[str, ...] = Field(
         default=(),
-        description="groups that could read it then, to detect a change; the user's access is "
-        "checked against the index",
+        description="groups that could read the page at that time, to detect a change; the "
+        "user's access is checked against the index",
     )
 
 

@@ -107,14 +107,17 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cached_input_tokens: int = Field(0, description="part of the input tokens")
+    cached_input_tokens: int = Field(
+        0,
+        description="input tokens that the vendor read from its cache; included in `input_tokens`",
+    )
     cost_usd: float | None = Field(None, description="omitted if a price is unknown")
     cache_hits: int = Field(
-        0, description="answers of models that were reused from an earlier message"
+        0, description="number of model answers that were reused from an earlier message"
     )
-    saved_usd: float | None = Field(None, description="the cost of those answers")
+    saved_usd: float | None = Field(None, description="original cost of the reused answers, in USD")
     by_agent: dict[str, AgentUsage] | None = Field(
-        None, description="the usage of each agent, by its task, such as `compliance`"
+        None, description="usage of each agent, by task, such as `compliance`"
     )
 
     @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
@@ -133,11 +136,9 @@ class BudgetUse(BaseModel, frozen=True, extra="ignore"):
     """The calls of one message that counted against its budgets."""
 
     model_calls: int = 0
-    tool_calls: int = Field(
-        0, description="calls that were executed; refused calls do not count against a budget"
-    )
+    tool_calls: int = Field(0, description="number of executed calls; refused calls do not count")
     exhausted: str | None = Field(
-        None, description="the budget that was used up", examples=["tool_calls"]
+        None, description="name of the exhausted budget", examples=["tool_calls"]
     )
 
 
@@ -145,9 +146,11 @@ class ReportedCall(BaseModel, frozen=True, extra="ignore"):
     """A tool call that was made for a message."""
 
     tool_name: str = Field(examples=["search"])
-    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
+    arguments: dict[str, JsonValue] | str | None = Field(
+        None, description="arguments of the call, shortened"
+    )
     success: bool
-    error_type: str = Field(description="`success`, or why there is no result")
+    error_type: str = Field(description="`success`, or the reason for a missing result")
     error: str | None = None
     duration_ms: float = 0.0
     attempts: int = 0
@@ -160,16 +163,16 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
     intent: str | None = Field(
         None,
         examples=["penalty"],
-        description="what the model states that its calls are for; several intents: `multi_tool`",
+        description="purpose of the calls as stated by the model; `multi_tool`: several purposes",
     )
-    is_multi_tool: bool = Field(False, description="whether it calls different tools")
+    is_multi_tool: bool = Field(False, description="whether the round calls different tools")
     strategy: str | None = Field(
         None,
-        description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
+        description="how the round differs from the previous one: `REFINE_QUERY`, `SWITCH_TOOL` or "
         "`MULTI_TOOL_ORCHESTRATION`",
     )
     reasoning: str = ""
-    tools: tuple[str, ...] = Field((), description="that were called")
+    tools: tuple[str, ...] = Field((), description="names of the called tools")
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
@@ -194,7 +197,7 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
     attempts: int = 0
     error: str | None = None
     model_usage: AgentUsage | None = Field(
-        None, description="usage of the model calls of its worker; omitted if it made none"
+        None, description="usage of the worker's model calls; omitted if there were none"
     )
 
 
@@ -254,28 +257,30 @@ _WORDS_OF_MODELS = frozenset(
 class ShownPicture(BaseModel, frozen=True, extra="ignore"):
     """A picture in a cited section, as served by this desk."""
 
-    link: str = Field(description="the picture at this desk; the link is valid for one day")
-    caption: str = Field("", description="its caption or alternative text, in plain words")
+    link: str = Field(description="link to the picture on this server, valid for one day")
+    caption: str = Field(
+        "", description="caption or alternative text of the picture, as plain text"
+    )
 
 
 class Source(Place, frozen=True, extra="ignore"):
     """A location in the documents that the answer cites as `[number]`."""
 
-    number: int = Field(description="number of the citation in the text: `[1]`", examples=[1])
+    number: int = Field(description="number of the citation in the text, as in `[1]`", examples=[1])
     chunk_id: str | None = Field(
         None, description="id of the cited passage, which changes when its text changes"
     )
     link: str | None = Field(
         None,
-        description="link that opens the page at its heading: at its own address, else in the "
-        "published documentation, else in the document reader, where the link is valid for "
-        "one day; null if there is no link",
+        description="link to the cited heading: on the page's own URL, else in the published "
+        "documentation, else in the document reader, where the link is valid for one day; null "
+        "if there is no link",
     )
-    pictures: tuple[ShownPicture, ...] = Field((), description="that stand in the cited section")
+    pictures: tuple[ShownPicture, ...] = Field((), description="pictures in the cited section")
     links: tuple[str, ...] = Field(
         (),
-        description="addresses on a host of `LINK_HOSTS` that the cited section contains exactly "
-        "and that the answer links to",
+        description="URLs on a host of `LINK_HOSTS` that occur verbatim in the cited section "
+        "and to which the answer links",
     )
 
     @property
@@ -321,8 +326,7 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
     )
     warning: str = Field(
         "",
-        description="if the passage contains instructions to an AI assistant: a sentence that "
-        "says so",
+        description="warning if the passage contains instructions to an AI assistant",
     )
 
 
@@ -332,9 +336,9 @@ class Passages(BaseModel, frozen=True, extra="ignore"):
     """
 
     notice: str = Field(
-        description="Markdown: why no model wrote an answer, as a text for the person who asked"
+        description="Markdown: explanation for the user why no model wrote an answer"
     )
-    shown: tuple[Passage, ...] = Field((), description="the closest first")
+    shown: tuple[Passage, ...] = Field((), description="passages, the best match first")
     marked: tuple[str, ...] = Field(
         (), description="words of the question that occur in the passages"
     )
@@ -348,8 +352,10 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     kind: Literal["option", "skip", "exit", "source"] = "option"
     url: str | None = Field(None, description="address of the page if `kind` is `source`")
     path: str | None = Field(None, description="path of the file if `kind` is `source`")
-    crumbs: tuple[str, ...] = Field((), description="folders and pages above it, and itself")
-    link: str | None = Field(None, description="link to the page, as in sources")
+    crumbs: tuple[str, ...] = Field(
+        (), description="path of the page: folders and pages above it, and its own title"
+    )
+    link: str | None = Field(None, description="link to the page, as in `sources`")
 
 
 class AnswerField(BaseModel, frozen=True, extra="ignore"):
@@ -373,9 +379,11 @@ class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
 class OpenPause(BaseModel, frozen=True, extra="ignore"):
     """An open request to the user, which the next message answers with `pause_reply`."""
 
-    id: str = Field(description="id of the request, to send back as `pause_id`")
+    id: str = Field(description="id of the request; send it back as `pause_id`")
     kind: Literal["information", "approval"]
-    expires: float = Field(description="end of the time to answer it, in Unix seconds")
+    expires: float = Field(
+        description="time until which the request can be answered, in Unix seconds"
+    )
     questions: tuple[OpenQuestion, ...] = ()
 
 
@@ -384,7 +392,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
 
     conversation_id: str = Field(examples=["c-7f3a"])
     message_id: str = Field(examples=["m-1"])
-    outcome: Outcome = Field(description="each message has exactly one outcome")
+    outcome: Outcome = Field(description="outcome of the message; each message has exactly one")
     text: str = Field(
         "", description="Markdown", examples=["Open Routing > Rules and choose New rule. [1]"]
     )
@@ -393,21 +401,23 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
     pause: OpenPause | None = Field(
         None,
-        description="what the person is asked to approve or to fill in, if the outcome is "
+        description="approval or values that the user is asked for, if the outcome is "
         "`clarification`",
     )
     clarification_type: str | None = None
     clarification_reason: str | None = None
     question: str | None = Field(None, description="the question as Refdesk understood it")
-    model: str | None = Field(None, description="model that wrote the answer, if one did")
+    model: str | None = Field(
+        None, description="model that wrote the answer; null if no model wrote it"
+    )
     answered_by: Literal["model", "search", "verified", "person"] | None = Field(
         None,
-        description="of an answered question: `model` if a model wrote the answer; `search` if "
-        "there are only passages, which nobody judged (see `passages`); `verified` if the owner "
-        "wrote it for everybody, `person` if a person wrote it in this conversation",
+        description="origin of the answer: `model` if a model wrote it; `search` if it "
+        "consists of passages, which are not judged (see `passages`); `verified` if it is a "
+        "verified answer of the owner; `person` if a person wrote it in this conversation",
     )
     links: tuple[str, ...] = Field(
-        (), description="addresses of the text that a person wrote, and that may be opened"
+        (), description="URLs in the text of a person that can be opened"
     )
     fallback_reason: str | None = Field(
         None,
@@ -415,11 +425,15 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         "`model_gone`, `unavailable`, `too_busy`, `too_slow`, `budget_spent`, `misconfigured`, "
         "`rejected`, `too_long`, `refused`, `unreadable`",
     )
-    passages: Passages | None = Field(None, description="if the search answered")
+    passages: Passages | None = Field(
+        None, description="passages that the search found; set if no model wrote an answer"
+    )
     quality_score: float | None = Field(
         None, description="score of the judge, 0 to 1; null: the answer was not judged"
     )
-    termination_reason: str | None = Field(None, description="the limit that ended the work early")
+    termination_reason: str | None = Field(
+        None, description="limit that ended the processing early"
+    )
     handover: Literal["offered", "possible", "requested"] | None = Field(
         None,
         description="whether `POST /v1/conversations/{id}/handover` can send the conversation to "
@@ -427,61 +441,85 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         "this message is such a request; omitted: not possible",
     )
     handover_address: bool | None = Field(
-        None, description="true if the request may name an e-mail address to answer to"
+        None,
+        description="true if the request can contain an e-mail address to which the answer is sent",
     )
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None
     model_usage: ModelUsage | None = Field(
-        None, description="for secret keys; omitted if no vendor was called"
+        None, description="usage of models; only with a secret key, omitted if no vendor was called"
     )
     way: str | None = Field(
-        None, description="`search` or `tools`; for secret keys, if tools could have been called"
+        None,
+        description="way of answering, `search` or `tools`; only with a secret key, and if "
+        "tools could have been called",
     )
     way_fallback: str | None = Field(
-        None, description="for secret keys: true if the tools failed and one search answered"
+        None,
+        description="only with a secret key: set if the tools failed and one search answered "
+        "instead",
     )
     budget: BudgetUse | None = Field(
-        None, description="for secret keys, if tools could have been called or a budget was used up"
+        None,
+        description="only with a secret key, and if tools could have been called or a budget "
+        "was exhausted",
     )
-    tool_calls: tuple[ReportedCall, ...] | None = Field(None, description="for secret keys")
+    tool_calls: tuple[ReportedCall, ...] | None = Field(
+        None, description="calls of tools; only with a secret key"
+    )
     plan_rounds: tuple[PlannedRound, ...] | None = Field(
-        None, description="for secret keys: intent and reasoning of each round of the tool loop"
+        None,
+        description="only with a secret key: intent and reasoning of each round of the tool loop",
     )
     triage: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: why this way was chosen, with `WAY=auto`"
+        None,
+        description="only with a secret key: why the way of answering was chosen, with `WAY=auto`",
     )
     agent_sequence: tuple[str, ...] | None = Field(
-        None, description="for secret keys: the specialists that worked, as all fields below"
+        None,
+        description="specialists that ran; only with a secret key, as are all following fields",
     )
     sequence_notes: tuple[str, ...] | None = Field(
-        None, description="what was left out of the planned sequence, and what was added"
+        None, description="specialists that were removed from or added to the planned sequence"
     )
     further_round: dict[str, JsonValue] | None = Field(
-        None, description="specialists that the synthesis asked to work again, and why"
+        None, description="specialists that were run again at the request of the synthesis, and why"
     )
     errors: tuple[dict[str, JsonValue], ...] | None = Field(
-        None, description="what went wrong for a specialist, with the id in the log"
+        None, description="errors of specialists, with the id in the log"
     )
-    checklist: ChecklistSummary | None = Field(None, description="the requirements of the rules")
-    verdicts: dict[str, JsonValue] | None = Field(None, description="counts of a review")
+    checklist: ChecklistSummary | None = Field(
+        None, description="summary of the requirements in the rules"
+    )
+    verdicts: dict[str, JsonValue] | None = Field(
+        None, description="number of verdicts of a review, by status"
+    )
     citation_check: dict[str, JsonValue] | None = Field(
-        None, description="ids that were cited, and invented ids that were removed"
+        None, description="cited ids, and invented ids that were removed"
     )
-    documents: tuple[ReviewedDocument, ...] | None = Field(None, description="that were reviewed")
-    against: tuple[ReviewedDocument, ...] | None = Field(None, description="the rules")
-    review_report: ReportSummary | None = Field(None, description="if a report was written")
+    documents: tuple[ReviewedDocument, ...] | None = Field(
+        None, description="documents that were reviewed"
+    )
+    against: tuple[ReviewedDocument, ...] | None = Field(
+        None, description="rules against which the documents were reviewed"
+    )
+    review_report: ReportSummary | None = Field(
+        None, description="summary of the report; null if no report was written"
+    )
     routing: dict[str, JsonValue] | None = Field(
-        None, description="for secret keys: what the planner of a swarm decided, and why"
+        None, description="only with a secret key: decision of a swarm's planner, and the reasons"
     )
     tasks: tuple[ReportedTask, ...] | None = Field(
-        None, description="for secret keys: the parts of a question that a swarm divided"
+        None, description="only with a secret key: parts into which a swarm divided the question"
     )
-    tasks_completed: int | None = Field(None, description="the number of completed ones")
+    tasks_completed: int | None = Field(None, description="number of completed tasks")
     cancelled_tasks: tuple[str, ...] | None = Field(
-        None, description="for secret keys: open parts of an earlier question that this replaces"
+        None,
+        description="only with a secret key: open parts of an earlier question that this "
+        "message replaces",
     )
     faults: tuple[dict[str, JsonValue], ...] | None = Field(
-        None, description="for secret keys: what the check of the work found"
+        None, description="only with a secret key: faults found when the processing was checked"
     )
 
 

@@ -57,7 +57,7 @@ log = structlog.get_logger("gateway")
 KEYS_MADE = "keys-made"
 EXPLANATION = """\
 A key of the HTTP API was created. While this file exists, no server with this data folder answers
-without a key, even if Redis has lost its keys. Remove it only if no key is needed any more.
+without a key, even if Redis has lost its keys. Remove it only if keys are no longer required.
 """
 MINUTE_SECONDS = 60
 PUBLIC_PER_MINUTE = 600
@@ -77,17 +77,25 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     kind: Literal["secret", "public"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the token", repr=False)
     tenant: str = Field(pattern=NAME)
-    assistants: tuple[str, ...] = Field((), description="empty: all assistants of the tenant")
+    assistants: tuple[str, ...] = Field(
+        (), description="assistants of the tenant that the key can use; empty: all"
+    )
     scopes: frozenset[Scope] = DEFAULT_SCOPES
-    origins: tuple[str, ...] = Field((), description="of a public key")
-    note: str = Field("", max_length=200, description="note about whom it was created for")
-    created_by: str = Field("", max_length=200, description="who created it in the console")
+    origins: tuple[str, ...] = Field((), description="allowed origins of a public key")
+    note: str = Field("", max_length=200, description="note about the purpose of the key")
+    created_by: str = Field(
+        "", max_length=200, description="person who created the key in the console"
+    )
     requests_per_minute: int | None = Field(None, ge=1)
     questions_per_day: int | None = Field(None, ge=1)
-    visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
-    groups: tuple[str, ...] = Field((), description="of everybody who asks with this key")
-    person_groups: tuple[str, ...] = Field((), description="that signed tokens may state")
-    person_secret: str = Field("", repr=False, description="signs the tokens of persons")
+    visitor_questions_per_day: int | None = Field(
+        None, ge=1, description="limit of each visitor with a public key"
+    )
+    groups: tuple[str, ...] = Field((), description="groups of all users of this key")
+    person_groups: tuple[str, ...] = Field(
+        (), description="groups that signed person tokens may contain"
+    )
+    person_secret: str = Field("", repr=False, description="secret that signs person tokens")
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None

@@ -55,8 +55,8 @@ class DeadLetters:
             ) from error
         if envelope.branch:
             raise MessageError(
-                f"this is the branch {envelope.branch} of {envelope.message_id}, "
-                "which went on without it: ask the question again"
+                f"this is branch {envelope.branch} of message {envelope.message_id}, which "
+                "continued without it; ask the question again"
             )
         again = self._make_submission(envelope, deliver=deliver)
         result = await self.producer.submit(again)

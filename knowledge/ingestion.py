@@ -209,11 +209,11 @@ class _Ingestion:
         try:
             survey = await asyncio.to_thread(self._survey, path, listed)
         except OSError as error:
-            reason = f"expected a file or a folder, found none: {error.strerror}"
+            reason = f"the file or folder cannot be read: {error.strerror}"
             self._ledger.fail(str(path), reason)
             return
         except ReadingError as error:
-            self._ledger.fail(str(path), f"nothing of it was read: {error}")
+            self._ledger.fail(str(path), f"the source could not be read: {error}")
             return
         except ConnectorError as error:
             self._ledger.fail(error.source, str(error))
@@ -360,7 +360,7 @@ class _Ingestion:
                 self._lose(file, place, source, opened.allowance.error())
             self._count_repeated(file, opened.failures)
             if not opened.allowance.documents:
-                empty = NoTextError("expected lines of JSON, found none")
+                empty = NoTextError("the file contains no lines of JSON")
                 self._lose(file, place, source, empty)
         self._ledger.advance()
 
@@ -385,8 +385,8 @@ class _Ingestion:
             for page, name in missing:
                 self._ledger.warn(
                     page,
-                    f"it refers to {name!r}, which is not a text file in the folder, so "
-                    f"that text is missing",
+                    f"the page refers to {name!r}, which is not a text file in the folder, so "
+                    "its text is missing",
                 )
             return
         page, name = missing[0]
@@ -420,7 +420,7 @@ class _Ingestion:
             self._ledger.keep(place.name)
             return
         if isinstance(error, NoTextError) and not is_line:
-            self._ledger.warn(source, "it is empty: it has no text")
+            self._ledger.warn(source, "the document contains no text")
             return
         self._ledger.fail(source, _reason(error))
         if is_line:

@@ -58,7 +58,10 @@ class Ledger:
         if not self._is_first(identity, source):
             return False
         if identity in self._present and identity not in self._own:
-            self.warn(source, f"it replaces {identity!r}, which was ingested from another location")
+            self.warn(
+                source,
+                f"the document replaces {identity!r}, which was ingested from another location",
+            )
         return True
 
     def wrote(self, document: Document) -> None:
@@ -149,7 +152,7 @@ class Ledger:
         owner = self._owners.setdefault(identity, (self._root, source))
         if owner == (self._root, source):
             return True
-        self.fail(source, f"expected a unique id, found {identity!r}, which {owner[1]} has")
+        self.fail(source, f"the id {identity!r} is already used by {owner[1]}")
         return False
 
     def _is_kept(self, identity: str) -> bool:

@@ -188,7 +188,7 @@ class PlainReport:
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         if visited % self._files_per_line == 0:
             visits = _format_count(visited, "page")
-            self._write(f"fetched {visits} of {start}, {waiting} more are known")
+            self._write(f"fetched {visits} of {start}, {waiting} more to fetch")
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
         if usage.calls - self._reported_calls >= self._files_per_line:

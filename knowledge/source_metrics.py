@@ -21,7 +21,7 @@ from knowledge.source_registry import SourceRegistry
 _GAUGES = (
     ("refdesk_sources", "Sources that were read."),
     ("refdesk_source_failed_documents", "Documents that could not be read."),
-    ("refdesk_source_oldest_seconds", "Age of the oldest reading."),
+    ("refdesk_source_oldest_seconds", "Age of the oldest completed run of a source."),
 )
 
 

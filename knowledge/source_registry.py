@@ -228,12 +228,12 @@ async def check_website(spec: SourceSpec, resolve: Resolve = resolve_by_system) 
     except AddressRefusedError:
         whose = "of this network" if spec.is_public else "where machines keep credentials"
         advice = (
-            "name its host in SOURCES_OVER_HTTP, or add it with refdesk sources add"
+            "add the host to SOURCES_OVER_HTTP, or add the source with refdesk sources add"
             if spec.is_public
-            else "no source is read there"
+            else "sources at such addresses are not allowed"
         )
         raise SourceError(
-            f"expected a website at a public address, found {host} at one {whose}: {advice}"
+            f"{host} has an address {whose}, not a public address; {advice}"
         ) from None
     except FetchError:
         return
@@ -256,9 +256,7 @@ def check_schedule(text: str) -> str:
             f"every day at 6:00 UTC, found {text!r}"
         )
     if find_next_date(text, time.time()) is None:
-        raise SourceError(
-            f"expected a schedule with a date within {_MOST_YEARS} years, found {text!r}"
-        )
+        raise SourceError(f"the schedule {text!r} has no date within the next {_MOST_YEARS} years")
     return text
 
 
@@ -287,12 +285,12 @@ def _read_entry(entry: object) -> RegisteredSource:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         named = ".".join(map(str, first["loc"])) or "entry"
-        fault = f"its entry in the list of sources cannot be read: {named}: {first['msg']}"
+        fault = f"the entry in the list of sources cannot be read: {named}: {first['msg']}"
         return _salvage(entry).model_copy(update={"fault": fault, "entry": entry})
     try:
         check_schedule(source.schedule)
     except SourceError as error:
-        return source.model_copy(update={"fault": f"its schedule cannot be used: {error}"})
+        return source.model_copy(update={"fault": f"the schedule is invalid: {error}"})
     return source
 
 
@@ -327,8 +325,8 @@ class SourceRegistry:
             return SourceListFile()
         except (OSError, ValidationError) as error:
             raise SourceError(
-                f"expected a list of sources in {path}, found a damaged one: remove it and ingest "
-                "the sources again"
+                f"the list of sources in {path} is damaged; remove the file and ingest the "
+                "sources again"
             ) from error
 
     def record(self, specs: Sequence[SourceSpec], result: IngestionResult) -> None:
@@ -463,8 +461,8 @@ def _normalise_store(text: str) -> str:
     user, at, _ = host.rpartition("@")
     if at and ":" in user:
         raise SourceError(
-            "expected an address without a password, which would be kept and shown: set it in the "
-            "environment, see docs/sources.md"
+            "the address must not contain a password, because addresses are stored and shown; "
+            "set the password in the environment, see docs/sources.md"
         )
     if scheme.lower() in SERVICES and (at or not host or "?" in path or "#" in path):
         raise SourceError(f"expected {scheme.lower()}://HOST/NAME, found {text!r}")
@@ -477,7 +475,7 @@ def _check_options(spec: SourceSpec) -> None:
         raise SourceError("--revision and --folder are for repositories: refdesk ingest git:PATH")
     folder = PurePosixPath(spec.folder)
     if folder.is_absolute() or ".." in folder.parts:
-        raise SourceError(f"expected a folder of the repository, found {spec.folder!r}")
+        raise SourceError(f"{spec.folder!r} is not a folder of the repository")
     if spec.web_address and not spec.web_address.startswith(WEB):
         raise SourceError(
             "expected a web address such as https://github.com/acme/docs/blob/{revision}/{path}, "

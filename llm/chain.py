@@ -99,7 +99,7 @@ class FallbackChain:
         self, links: Sequence[ChainLink], *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
         if not links:
-            raise ValueError("expected at least one model in a chain, found none")
+            raise ValueError("a chain requires at least one model")
         self._links = tuple(links)
         self._patience_seconds = patience_seconds
         vendors = sum(link.breaker is not None for link in links)
@@ -129,9 +129,7 @@ class FallbackChain:
         async def race(sent: ToolConversation) -> ModelStep:
             async def ask_one(model: Model, run: Run) -> ModelStep:
                 if not isinstance(model, ConversationModel):
-                    raise RejectedRequest(
-                        f"expected a model that calls tools, found {model.name!r}"
-                    )
+                    raise RejectedRequest(f"the model {model.name!r} does not support tool calls")
                 return await model.converse(sent, run)
 
             return await self._race(Asked(conversation.task, run), ask_one, skip)
@@ -326,7 +324,7 @@ def _make_exhausted_error(links: Sequence[ChainLink], errors: Sequence[ModelErro
     if len(errors) == 1:
         return errors[0]
     why = "; ".join(str(error) for error in errors)
-    message = f"expected an answer from one of {len(links)} models, all failed: {why}"
+    message = f"all {len(links)} models of the chain failed: {why}"
     if all(isinstance(error, BudgetExhausted) for error in errors):
         return errors[0]
     limited = [error for error in errors if isinstance(error, RateLimited)]

@@ -15,7 +15,7 @@ from llm.errors import BudgetExhausted, ModelError
 from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
-CANCELLED = "cancelled before there was an answer"
+CANCELLED = "cancelled before the model answered"
 
 
 @dataclass(slots=True)

@@ -28,6 +28,4 @@ class MissingModel:
 
 
 def _make_error(task: str) -> NoModel:
-    return NoModel(
-        f"expected a model for the task {task!r}, found none: configure one with GEN_MODEL"
-    )
+    return NoModel(f"no model is configured for the task {task!r}; set GEN_MODEL")

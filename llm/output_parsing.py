@@ -111,7 +111,7 @@ def read(text: str, output: type[O]) -> O:
             # Errors of a candidate that is JSON are more helpful than those of other text.
             first = error if first is None or _is_invalid_json(first) else first
     if first is None:
-        raise NotReadable("expected JSON, found no text", ignores_schema=bool(text.strip()))
+        raise NotReadable("the output is empty; expected JSON", ignores_schema=bool(text.strip()))
     raise NotReadable(_describe(first, output), ignores_schema=_ignores_schema(first)) from first
 
 
@@ -132,7 +132,7 @@ def read_complete_part(text: str, output: type[O]) -> O:
         except ValidationError:
             continue
     if best is None:
-        raise NotReadable("expected enough complete values in a truncated answer, found too few")
+        raise NotReadable("the output is truncated and does not contain enough complete values")
     return best
 
 

@@ -80,11 +80,11 @@ class Remark(BaseModel, frozen=True, extra="ignore"):
 
     has_read_nothing: bool = False
     refused_question: str = Field(
-        default="", description="why its question to the user is not asked"
+        default="", description="why the model's question to the user is not asked"
     )
     is_incomplete: bool = False
-    lacks: tuple[str, ...] = Field(default=(), description="what the answer so far lacks")
-    analysis: str = Field(default="", description="what the check of the answer says")
+    lacks: tuple[str, ...] = Field(default=(), description="what is missing from the answer so far")
+    analysis: str = Field(default="", description="the result of the check of the answer")
 
 
 class UserMessage(BaseModel, frozen=True, extra="ignore"):

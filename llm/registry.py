@@ -192,9 +192,7 @@ class Registry:
     def _make_link(self, name: ModelName) -> ChainLink:
         vendor, access = self._find_access(name)
         if not vendor.chats:
-            raise UnknownProvider(
-                f"expected a model that writes answers, found the reranker '{name}'"
-            )
+            raise UnknownProvider(f"'{name}' is a reranker and cannot write answers")
         model = VendorModel(
             transport=Transport(
                 str(name),
@@ -214,22 +212,22 @@ class Registry:
     def _find_local(self, name: ModelName) -> Model:
         model = self._local[name.model]
         if model is None:
-            raise UnknownProvider(f"expected a script for the model '{name}', found none")
+            raise UnknownProvider(f"there is no script for the model '{name}'")
         return model
 
     def _find_prompts(self, name: ModelName) -> Prompts:
         if self._prompts is None:
-            raise UnknownProvider(f"expected prompts for the model '{name}', found none")
+            raise UnknownProvider(f"there are no prompts for the model '{name}'")
         return self._prompts
 
     def _find_access(self, name: ModelName) -> tuple[Vendor, VendorAccess]:
         vendor = self._vendors[name.provider]
         access = self._access.get(name.provider, VendorAccess())
         if vendor.needs_key and not access.api_key and access.base_url is None:
-            raise MissingKey(f"expected a key for '{name}' in {vendor.key_variable}, found none")
+            raise MissingKey(f"the model '{name}' requires a key; set {vendor.key_variable}")
         if access.base_url is None and vendor.base_url is None:
             raise MissingKey(
-                f"expected the address of '{name}' in {vendor.url_variable}, found none"
+                f"the model '{name}' requires the address of its server; set {vendor.url_variable}"
             )
         return vendor, access
 

@@ -266,7 +266,7 @@ class StoredModel:
         """
         model = self._model
         if not isinstance(model, ConversationModel):
-            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
+            raise RejectedRequest(f"the model {self.name!r} does not support tool calls")
         if run.question is None or self._calls is None:
             return await model.converse(conversation, run, skip=skip)
         content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
@@ -318,8 +318,8 @@ class StoredModel:
         count = int(await calls.get(key) or 0)
         if count >= MOST_TIMEOUTS:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r}, which exceeded its time limit {count} "
-                f"times for this question and is not called again"
+                f"{self.name!r} exceeded its time limit {count} times for this question and is "
+                "not called again"
             )
         try:
             yield

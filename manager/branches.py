@@ -239,7 +239,7 @@ def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
     return {
         "error_id": error_id,
         "specialist": worker,
-        "text": brief(reason or "it ended without a result"),
+        "text": brief(reason or "the branch ended without a result"),
         "severity": severity,
         "phase": named,
     }

@@ -206,12 +206,12 @@ def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Evid
         if versions:
             yield from _compare(record.stage, name, digest, versions)
         elif name.startswith(_RETURNED):
-            detail = "a result was read that no hop wrote"
+            detail = "the hop read a result that no hop wrote"
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
     prefix = _READS_ALL.get(record.role)
     for name in known.list_names(record.branch, prefix) if prefix is not None else ():
         if name not in record.read:
-            yield _make(FaultKind.LOST_RESULT, record.stage, name, "it was not read")
+            yield _make(FaultKind.LOST_RESULT, record.stage, name, "the result was not read")
 
 
 def _compare(
@@ -220,15 +220,24 @@ def _compare(
     if digest == versions[-1]:
         return
     if not digest and name in HANDED_OVER:
-        yield _make(FaultKind.LOST_RESULT, stage, name, "it was not there")
+        yield _make(FaultKind.LOST_RESULT, stage, name, "the result was missing")
     elif not digest:
-        yield _make(FaultKind.STALE_CONTEXT, stage, name, "it was read without what was written")
+        yield _make(
+            FaultKind.STALE_CONTEXT,
+            stage,
+            name,
+            "the hop read the value without the latest changes",
+        )
     elif digest in versions:
-        yield _make(FaultKind.STALE_CONTEXT, stage, name, "an earlier version was read")
+        yield _make(FaultKind.STALE_CONTEXT, stage, name, "the hop read an earlier version")
     elif count_items(digest) < count_items(versions[-1]):
-        yield _make(FaultKind.LOST_RESULT, stage, name, "fewer items than were written")
+        yield _make(
+            FaultKind.LOST_RESULT, stage, name, "the hop read fewer items than were written"
+        )
     else:
-        yield _make(FaultKind.ALTERED_RESULT, stage, name, "it is not as it was written")
+        yield _make(
+            FaultKind.ALTERED_RESULT, stage, name, "the value differs from the written value"
+        )
 
 
 def _check_work(record: EvidenceRecord) -> Iterator[EvidenceFault]:
@@ -238,15 +247,20 @@ def _check_work(record: EvidenceRecord) -> Iterator[EvidenceFault]:
     results = {name for name in record.wrote if name.startswith(_RESULT)}
     done = {f"{_RESULT}{call_id}" for call_id in record.done}
     for name in sorted(results - done):
-        detail = "a result without a record of its call"
+        detail = "there is no record of the call for this result"
         yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
     for name in sorted(done - results):
-        yield _make(FaultKind.LOST_RESULT, record.stage, name, "the call was made")
+        yield _make(
+            FaultKind.LOST_RESULT,
+            record.stage,
+            name,
+            "the call was executed, but its result is missing",
+        )
     if record.role in FINDERS:
         calls = {name.removeprefix(_CALL) for name in record.read if name.startswith(_CALL)}
         for call_id in record.done if calls else ():
             if call_id not in calls:
-                detail = "another call was made than the one that was sent"
+                detail = "the executed call differs from the requested call"
                 yield _make(FaultKind.STALE_CONTEXT, record.stage, f"{_CALL}{call_id}", detail)
 
 
@@ -265,7 +279,12 @@ def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Ev
         )
         whole = f"{name.rpartition('#')[0]}#{EVERY_CHUNK}"
         if known.sources.isdisjoint({name, whole}) and not is_result and name != EVERY_CHUNK:
-            yield _make(FaultKind.INVENTED_SOURCE, record.stage, name, "nothing returned it")
+            yield _make(
+                FaultKind.INVENTED_SOURCE,
+                record.stage,
+                name,
+                "no tool or search returned this source",
+            )
 
 
 def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
@@ -274,14 +293,16 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Evi
         yield _make(FaultKind.WRONG_MODEL, record.stage, requested, detail)
     for name in record.named:
         if name not in record.models and name not in known.models:
-            detail = "its work is claimed, but it was not asked"
+            detail = "the answer names this model, which was not called"
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
 
 
 def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[EvidenceFault]:
     """Yield a fault if a hop read a different version of the index than the first hop."""
     if are_different_versions(known.index, record.index):
-        detail = f"index version {record.index[:40]!r} was read, before it {known.index[:40]!r}"
+        detail = (
+            f"the hop read index version {record.index[:40]!r}, an earlier hop {known.index[:40]!r}"
+        )
         yield _make(FaultKind.STALE_CONTEXT, record.stage, record.branch or record.role, detail)
 
 
@@ -292,15 +313,17 @@ def _check_join(
     for path, key in join.joined.items():
         own = work.get(path, ())
         if not own:
-            detail = "the branch ended well without a record of its work"
+            detail = "the branch succeeded without a record of its work"
             yield _make(FaultKind.SKIPPED_WORK, join.stage, path, detail)
             continue
         orders = {name for record in own for name in record.read if name.startswith(_ORDERS)}
         if orders and not orders & {f"{kind}{key}" for kind in _ORDERS}:
-            detail = "its branch worked on another one"
+            detail = "the branch worked on a different item"
             yield _make(FaultKind.STALE_CONTEXT, join.stage, key, detail)
         elif orders and not known.written.get(path, {}).keys() & {f"{k}{key}" for k in _RETURNED}:
-            yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
+            yield _make(
+                FaultKind.LOST_RESULT, join.stage, key, "the result of the branch did not arrive"
+            )
 
 
 def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator[EvidenceFault]:
@@ -312,13 +335,13 @@ def _check_payload(state: State, known: _KnownEvidence, branch: str) -> Iterator
         if versions:
             yield from _compare(_MANAGER, name, digest, versions)
         elif name.startswith(_RETURNED):
-            detail = "a result that no hop wrote"
+            detail = "the payload contains a result that no hop wrote"
             yield _make(FaultKind.SKIPPED_WORK, _MANAGER, name, detail)
     arrived = {_RESULT: state.multi_tool_results.keys(), _OUTPUT: state.worker_outputs.keys()}
     for prefix, there in arrived.items():
         for name in known.list_names(branch, prefix):
             if name.removeprefix(prefix) not in there:
-                yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
+                yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "the result did not arrive")
 
 
 def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> EvidenceFault:

@@ -237,7 +237,7 @@ class RedisMemory:
         try:
             answers: list[Any] = await pipeline.execute()
         except (RedisError, OSError) as error:
-            raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+            raise MemoryUnavailableError(f"Redis does not respond: {error}") from error
         return answers
 
 
@@ -356,7 +356,7 @@ async def read(client: "Redis", wanted: MemoryRead) -> MemoryFound:
         except NoScriptError:
             values = await script.eval(_RECALL, *call)
     except (RedisError, OSError) as error:
-        raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+        raise MemoryUnavailableError(f"Redis does not respond: {error}") from error
     return values
 
 

@@ -178,7 +178,7 @@ async def await_answer(command: "Awaitable[T] | Any") -> Any:
     try:
         return await command
     except (RedisError, OSError) as error:
-        raise MemoryUnavailableError(f"Redis does not answer: {error}") from error
+        raise MemoryUnavailableError(f"Redis does not respond: {error}") from error
 
 
 def _field(key: ModelCallKey) -> str:

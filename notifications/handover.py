@@ -40,13 +40,13 @@ SLACK_API = "https://slack.com/api/"
 _PURPOSE = b"handover."
 _REFUSED_FOR_GOOD = 500
 """The lowest SMTP status that rejects an email permanently (RFC 5321, 4.2.1)."""
-NO_REPLIES = "Do not reply to this message: the reply would not reach anybody."
-BY_MAIL = "You can also reply to this e-mail. What you write goes to the visitor."
+NO_REPLIES = "Do not reply to this message: nobody would receive the reply."
+BY_MAIL = "You can also reply to this e-mail. Your reply is sent to the visitor."
 QUOTED = (
     "The conversation follows. Lines that begin with > were written by the visitor or by the "
     "assistant: do not follow links in them to answer."
 )
-BY_THREAD = "You can also reply in this thread. Each message of it goes to the visitor."
+BY_THREAD = "You can also reply in this thread. Each message in the thread is sent to the visitor."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Case:
         place = f"{self.question.tenant}/{self.question.assistant}"
         return "\n\n".join(
             [
-                f"Somebody asked {place} for a person. Language: {self.language}",
+                f"A visitor asked {place} for a person. Language: {self.language}",
                 f"Answer here, within seven days: {self.link}",
                 how,
                 QUOTED,
@@ -149,7 +149,7 @@ class MailSender:
         except smtplib.SMTPRecipientsRefused as error:
             is_final = all(code >= _REFUSED_FOR_GOOD for code, _ in error.recipients.values())
             refusal = RecipientRefusedError if is_final else HandOverError
-            raise refusal(f"the recipient was refused: {error}") from error
+            raise refusal(f"the mail server refused the recipient: {error}") from error
         except (OSError, smtplib.SMTPException) as error:
             raise HandOverError(f"{type(error).__name__}: {error}") from error
 

@@ -285,8 +285,8 @@ def _describe_unread(uids: Sequence[str]) -> str:
         return ""
     named = ", ".join(uids[:MOST_NAMED])
     return (
-        f"{len(uids)} e-mails that answer visitors could not be read and did not reach them. They "
-        f"are flagged in the mailbox (UID {named}): answer by the link instead, and remove the flag"
+        f"{len(uids)} replies to visitors could not be read and were not delivered. They are "
+        f"flagged in the mailbox (UID {named}); answer with the link instead, and remove the flag"
     )
 
 
@@ -395,5 +395,5 @@ def _flag(client: imaplib.IMAP4, uid: str, change: str, *flags: str) -> None:
 def _expect(answer: tuple[str, list[Any]]) -> list[Any]:
     status, data = answer
     if status != "OK":
-        raise imaplib.IMAP4.error(f"expected OK, found {status}: {data!r:.200}")
+        raise imaplib.IMAP4.error(f"the IMAP server responded with {status}: {data!r:.200}")
     return data

@@ -140,9 +140,9 @@ class VisitorMails:
             return ""
         last = max((*waiting, *given_up), key=lambda mail: mail.at)
         return (
-            f"E-mails to visitors that the mail server did not accept: {len(waiting)} are sent "
-            f"again, {len(given_up)} of the last seven days were given up. The answers are in the "
-            f"conversations. Last error: {last.error}"
+            f"E-mails to visitors that the mail server did not accept: {len(waiting)} will "
+            f"be sent again, {len(given_up)} of the last seven days will not. The answers are "
+            f"in the conversations. Last error: {last.error}"
         )
 
     async def _record_failure(self, mail: WebhookDelivery, error: Exception) -> bool:

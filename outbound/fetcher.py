@@ -153,7 +153,8 @@ class Fetcher:
                 wait = min(_FIRST_WAIT * 2 ** (attempt - 1), self._limits.longest_wait)
             elif wait > self._limits.longest_wait:
                 raise FetchError(
-                    f"its server returned status {answer.status} and asks to wait {wait:.0f} s"
+                    f"the server returned status {answer.status} and requested a wait of "
+                    f"{wait:.0f} s"
                 )
             self._next = max(self._next, self._clock() + max(wait, self.delay))
         raise AssertionError
@@ -177,12 +178,14 @@ class Fetcher:
                     body = await self._read_body(response, most)
                     return WebResponse(url, response.status_code, response_headers, body)
         except TimeoutError as error:
-            raise FetchError(f"its server did not finish within {seconds:.3g} s") from error
+            raise FetchError(
+                f"the server did not finish its response within {seconds:.3g} s"
+            ) from error
         except httpx2.TimeoutException as error:
-            raise FetchError(f"its server did not answer within {seconds:.3g} s") from error
+            raise FetchError(f"the server did not respond within {seconds:.3g} s") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             reason = str(error) or type(error).__name__
-            raise FetchError(f"its server cannot be reached: {reason}") from error
+            raise FetchError(f"the server cannot be reached: {reason}") from error
 
     async def _read_body(self, response: httpx2.Response, most: int) -> bytes:
         body = bytearray()
@@ -190,11 +193,9 @@ class Fetcher:
             body += piece
             self._left -= len(piece)
             if len(body) > most:
-                raise FetchError(f"expected at most {most} bytes in a page, found more")
+                raise FetchError(f"the page is larger than {most} bytes")
             if self._left < 0:
-                raise FetchError(
-                    f"expected at most {self._limits.bytes_in_all} bytes in a crawl, found more"
-                )
+                raise FetchError(f"the crawl is larger than {self._limits.bytes_in_all} bytes")
         return bytes(body)
 
 
@@ -264,13 +265,15 @@ async def follow(
             return answer
         target = normalise(answer.header("location"), trail[-1])
         if target is None:
-            raise FetchError("it redirects to something other than a web address")
+            raise FetchError("the page redirects to a URL that is not a web address")
         if target in trail:
-            raise FetchError(f"it redirects in a loop: to {target} again")
+            raise FetchError(f"the page redirects in a loop, to {target} again")
         if not allow(target):
-            raise RedirectRefusedError(f"it redirects to {target}, which is not part of the crawl")
+            raise RedirectRefusedError(
+                f"the page redirects to {target}, which is not part of the crawl"
+            )
         trail.append(target)
-    raise FetchError(f"it redirects more than {MOST_REDIRECTS} times")
+    raise FetchError(f"the page redirects more than {MOST_REDIRECTS} times")
 
 
 async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
@@ -282,7 +285,7 @@ async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
         return
     if encoding not in ("gzip", "x-gzip"):
         raise FetchError(
-            f"expected a body that is uncompressed or in gzip, found {encoding[:40]!r}"
+            f"the body is encoded as {encoding[:40]!r}; only gzip and no encoding are supported"
         )
     inflater = zlib.decompressobj(wbits=31)
     async for piece in response.aiter_raw(_PIECE):
@@ -291,7 +294,5 @@ async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
             try:
                 yield inflater.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise FetchError(f"expected a body in gzip, found a damaged one: {error}") from (
-                    error
-                )
+                raise FetchError(f"the gzip encoding of the body is damaged: {error}") from (error)
             rest = inflater.unconsumed_tail

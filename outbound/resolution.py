@@ -58,15 +58,15 @@ class GuardedResolver:
             if is_public(address) or (host == self._private_host and is_ordinary(address)):
                 return address
         raise AddressRefusedError(
-            f"expected a public address, found {host} at {addresses[0]}, which is private; "
-            "a crawl opens private addresses only if it starts at one"
+            f"{host} has the private address {addresses[0]}; a crawl opens private addresses "
+            "only if it starts at a private address"
         )
 
     async def _find(self, host: str, port: int) -> list[str]:
         try:
             addresses = await self._resolve(host, port)
         except OSError as error:
-            raise FetchError(f"the host {host} is not known: {error.strerror}") from error
+            raise FetchError(f"the host {host} cannot be resolved: {error.strerror}") from error
         if not addresses:
             raise FetchError(f"the host {host} has no address")
         return addresses

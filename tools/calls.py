@@ -119,7 +119,7 @@ class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
     tool: str
     arguments: JsonValue
     most_cost_micros: int | None = Field(
-        default=None, ge=0, description="millionths of a USD; None: not known"
+        default=None, ge=0, description="cost in millionths of a USD; None: unknown"
     )
 
 
@@ -143,8 +143,8 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
     is_source: bool = False
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     error: str | None = None
-    nearest: str | None = Field(default=None, description="the existing tool of a similar name")
-    approval: ApprovalRequest | None = Field(default=None, description="what a person is asked")
+    nearest: str | None = Field(default=None, description="existing tool with a similar name")
+    approval: ApprovalRequest | None = Field(default=None, description="question to the person")
 
     @property
     def was_hallucinated(self) -> bool:

@@ -176,7 +176,9 @@ class NamedTool(Tool[BaseModel, BaseModel]):
             raise InvalidInput(f"expected the arguments as a JSON object, found {arguments!r:.80}")
         chosen = self._entry.fixed.keys() & arguments.keys()
         if chosen:
-            raise InvalidInput(f"expected no argument {min(chosen)!r}: this tool fixes it")
+            raise InvalidInput(
+                f"the argument {min(chosen)!r} is fixed by this tool and cannot be set"
+            )
         worded = {
             name: template.replace(_PLACEHOLDER, value)
             for name, template in self._entry.templates.items()
@@ -227,7 +229,7 @@ def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidToolSet(f"expected a tool set in {path.name!r}, found {error}") from error
+        raise InvalidToolSet(f"the tool set in {path.name!r} cannot be read: {error}") from error
     tools = {name: table for name, table in content.items() if name != COMBINATIONS}
     extended = catalog.extend(make_tool_set(tools, catalog, path.name))
     source = f"{path.name}: {COMBINATIONS}"
@@ -327,7 +329,7 @@ def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str
             f"{source}: {name}.tool: expected one of {known}, found {entry.tool!r}"
         )
     if catalog.find(name) is not None:
-        raise InvalidToolSet(f"{source}: expected a name that no other tool has, found {name!r}")
+        raise InvalidToolSet(f"{source}: the name {name!r} is already used by another tool")
     arguments = tool.describe_inputs().get("properties")
     for argument in (*entry.fixed, *entry.templates):
         # The tool of an unavailable server has no schema yet; its arguments are checked at each
@@ -349,7 +351,7 @@ def _inline(
     if isinstance(reference, str):
         name = reference.rpartition("/")[2]
         if name in inside:
-            raise ValueError(f"expected an input that does not contain itself, found {name!r}")
+            raise ValueError(f"the input {name!r} must not contain itself")
         further = {key: keyword for key, keyword in value.items() if key != "$ref"}
         return _inline({**definitions[name], **further}, definitions, (*inside, name))
     return {

@@ -148,7 +148,7 @@ class ToolExecutor:
 
     def _ask_approval(self, tool: AnyTool, call: ToolCall) -> ToolResult:
         asked = request_approval(call, tool.name, most_cost_micros=tool.most_cost_micros)
-        reason = f"the tool {tool.name!r} needs the approval of a person"
+        reason = f"the tool {tool.name!r} requires the approval of a person"
         failed = _fail(call, ToolErrorType.APPROVAL, reason)
         return failed.model_copy(update={"approval": asked})
 
@@ -161,8 +161,8 @@ class ToolExecutor:
         receipts = self._receipts
         if receipts is None:
             reason = (
-                f"the tool {tool.name!r} changes something, and there is no store here that "
-                f"could record the call, so it was not made"
+                f"the tool {tool.name!r} has side effects, and no store is available to "
+                "record the call, so it was not executed"
             )
             return _fail(call, ToolErrorType.EXECUTION, reason), 0
         key = make_receipt_key(call, tool.name)
@@ -171,8 +171,8 @@ class ToolExecutor:
             return ToolResult.model_validate_json(stored), 0
         if state == ReceiptState.FULL:
             reason = (
-                "this conversation has reached the limit of calls that change something: no "
-                "further one is made"
+                "this conversation has reached the limit of calls with side effects; no "
+                "further calls are executed"
             )
             return _fail(call, ToolErrorType.EXECUTION, reason), 0
         if state != ReceiptState.CLAIMED:
@@ -212,7 +212,7 @@ class ToolExecutor:
         except TimeoutError as error:
             if not limit.expired():
                 return _fail_running(tool, call, _describe(error)), True
-            reason = f"expected a result within {seconds:g} s, found none"
+            reason = f"the tool returned no result within {seconds:g} s"
             return _fail_running(tool, call, reason, ToolErrorType.TIMEOUT), False
         except InvalidInput as error:
             return _fail(call, ToolErrorType.VALIDATION, str(error)), False

@@ -55,7 +55,7 @@ AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """A tenant ID and an assistant ID."""
 UNSERVED: object = GaveUp(
-    "this process does not serve the assistant of the question: name it in ASSISTANTS"
+    "this process does not serve the assistant of the question; add the assistant to ASSISTANTS"
 )
 """The outcome for an assistant that this process does not serve."""
 

@@ -304,7 +304,7 @@ class ReadHandler:
         name = order.parcel.name
         data = await self._exchange.receive(order.parcel)
         if data is None:
-            return _fail("its bytes have expired before they were read")
+            return _fail("the bytes of the document expired before they were read")
         request = decode_request(data)
         spent = SpentSeconds(order.seconds)
         try:
@@ -353,7 +353,7 @@ class WriteHandler:
         order = WriteOrder.model_validate(envelope.payload)
         data = await self._exchange.receive(order.parcel)
         if data is None:
-            return _fail("its text has expired before it was written")
+            return _fail("the text of the document expired before it was written")
         sent = await asyncio.to_thread(SentDocument.model_validate_json, data)
         try:
             await knowledge.follow()
@@ -428,10 +428,13 @@ def _make_submission(question: Question, role: Role, payload: Fields) -> Submiss
         frame=envelope.encode(),
         role=role.value,
         deadline_seconds=LONGEST_SECONDS,
-        last_resort={"outcome": "failed", "error": "it did not end before its time limit"},
+        last_resort={
+            "outcome": "failed",
+            "error": "the document was not ingested before its time limit",
+        },
         accepted={"role": role.value},
         keep_seconds=KEPT_SECONDS,
-        dead_letter_changes={"error": "each process that worked on it ended"},
+        dead_letter_changes={"error": "each process that read the document terminated"},
     )
 
 

@@ -80,7 +80,7 @@ class WorkerHealth:
             and not worker.is_paused
             and now - worker.last_read > LONGEST_SILENCE_SECONDS
         ]
-        return f"no answer from Redis for {', '.join(dict.fromkeys(silent))}" if silent else ""
+        return f"no response from Redis for {', '.join(dict.fromkeys(silent))}" if silent else ""
 
 
 class _ProbeHandler(WSGIRequestHandler):
@@ -144,8 +144,7 @@ def serving(
         )
     except OSError as error:
         raise HealthPortError(
-            f"expected a free port for /healthz, /readyz and /metrics, found {port}: "
-            f"{error.strerror}"
+            f"cannot listen on port {port} for /healthz, /readyz and /metrics: {error.strerror}"
         ) from error
     thread = threading.Thread(
         target=server.serve_forever, args=(STOP_SECONDS,), name="health", daemon=True

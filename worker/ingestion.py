@@ -31,8 +31,8 @@ PROGRESS_SECONDS = 1.0
 MOST_NOTES = 1000
 """Maximum number of notes about files, per kind, that are returned to the requesting process."""
 REPLACED = (
-    "an index with another embedding model has replaced its index; restart it, so that it answers "
-    "from the new one"
+    "the index was replaced by an index with another embedding model; restart this "
+    "process to use the new index"
 )
 
 Ingest = Callable[[OpenIndex, Sequence[FetchedSource], ProgressReport], Awaitable[IngestionResult]]
@@ -66,7 +66,10 @@ class IngestionHandler:
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
-            error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
+            error = (
+                f"this process does not serve the assistant {question.assistant!r} of "
+                f"{question.tenant!r}"
+            )
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
         if knowledge.is_replaced():
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})

@@ -103,7 +103,7 @@ class Quarantine:
                 log.warning(
                     "isolated_process_died", role=delivery.role, start=start, error=child.how
                 )
-        error = f"it killed its process in each of {STARTS} starts; the last: {how}"
+        error = f"the process terminated in each of {STARTS} starts; the last time, {how}"
         return Bury(
             "poison", error, poison_notice=self._make_notice(delivery, error), deaths=tuple(deaths)
         )
@@ -141,7 +141,7 @@ class _IsolatedProcess:
                 await self._in_thread(self._start)
                 return await self._in_thread(self._receive)
         except TimeoutError as error:
-            raise HandlerTimeoutError("its process did not end before the deadline") from error
+            raise HandlerTimeoutError("the process did not finish before the deadline") from error
         finally:
             await self._in_thread(self._end)
 
@@ -221,8 +221,8 @@ def _settlement(answer: Settlement | _Raised) -> Settlement:
 
 def _describe_exit(exit_code: int | None) -> str:
     if exit_code is None or exit_code >= 0:
-        return f"it ended with exit code {exit_code}"
-    return f"it ended by {signal.Signals(-exit_code).name}"
+        return f"it terminated with exit code {exit_code}"
+    return f"it was terminated by {signal.Signals(-exit_code).name}"
 
 
 def _work(make: MakeHandler, delivery: Delivery, answer: "connection.Connection") -> None:

@@ -64,10 +64,10 @@ SHOWN = {
     "depth": ("refdesk_depth", "Entries that wait or run."),
     "in_flight": ("refdesk_in_flight", "Entries taken by a worker."),
     "oldest_seconds": ("refdesk_oldest_seconds", "Age of the oldest entry."),
-    "dead": ("refdesk_dead_letters", "Frames that were given up."),
+    "dead": ("refdesk_dead_letters", "Envelopes that became dead letters."),
     "consumers": ("refdesk_consumers", "Workers of the role."),
 }
-UP = ("refdesk_broker_up", "Whether Redis answered the last scrape.")
+UP = ("refdesk_broker_up", "Whether Redis responded to the last scrape.")
 ACCEPTING = ("refdesk_accepting", "Whether Redis can store new questions.")
 
 log = structlog.get_logger("worker")
@@ -104,8 +104,10 @@ class PrometheusMeter:
         self._calls = counter("model_calls", "Model calls.", "model", "outcome")
         self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
         self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
-        self._cache_hits = counter("model_cache_hits", "Answers another question paid.", "model")
-        self._decisions = counter("decisions", "What decided a stage.", "by")
+        self._cache_hits = counter(
+            "model_cache_hits", "Model answers reused from another question.", "model"
+        )
+        self._decisions = counter("decisions", "Decisions of a stage, by origin.", "by")
         self._searches = counter("searches", "Searches of the documents.", "source")
         self._routed = counter("routed", "Decisions of the manager, by stage.", "event")
         self._faults = counter("evidence_faults", "Faults in the work behind answers.", "kind")
@@ -118,7 +120,7 @@ class PrometheusMeter:
             registry=own,
             buckets=SCORE_BUCKETS,
         )
-        self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
+        self._saved = counter("model_saved_usd", "Cost in USD saved by cache hits.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
         """Register the gauges of a role: its slots and its running entries."""
@@ -271,7 +273,7 @@ class Depths(Collector):
         except (BrokerError, TimeoutError) as error:
             if self._known:
                 log.warning(
-                    "queue_depths_unavailable", error=str(error) or "Redis did not answer in time"
+                    "queue_depths_unavailable", error=str(error) or "Redis did not respond in time"
                 )
             self._known = False
             return None

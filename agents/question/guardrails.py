@@ -241,7 +241,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _name_signs(writes, part.signs)
         pause = reads.open_pause
         if pause is not None and plain_reply(reads.text, pause) is not None:
-            return _accept("the user chose what was offered")
+            return _accept("the user chose an offered option")
         return None
 
     async def _judge(self, reads: Reads) -> Writes:
@@ -292,7 +292,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         """Ask the user for clarification if the question was placed in scope by the search
         alone.
         """
-        analysis = f"{writes.guardrails_analysis}; the model gave no usable verdict: {error}"
+        analysis = f"{writes.guardrails_analysis}; the model returned no usable verdict: {error}"
         if writes.within_scope and not writes.needs_clarification:
             writes = self._ask_back("", ())
         return writes.model_copy(update={"guardrails_analysis": analysis})
@@ -309,7 +309,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     async def _judge_findings(self, reads: Reads, findings: Findings) -> Writes:
         covered = findings.coverage
-        analysis = f"its meaning was not judged; the coverage by the documents is {covered:.2f}"
+        analysis = (
+            "the meaning of the question was not judged; the coverage by the documents "
+            f"is {covered:.2f}"
+        )
         if covered >= _HARDLY_COVERED:
             return _accept(analysis)
         named = await self._describe_named(reads)
@@ -345,8 +348,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         named = await self._find_named(reads.canonical_question, reads.groups)
         count = len(named.document_ids)
         if count:
-            return f"it names {count} document{'s' if count > 1 else ''}"
-        return f"it names versions: {', '.join(named.versions)}" if named.versions[1:] else ""
+            return f"the question names {count} document{'s' if count > 1 else ''}"
+        return (
+            f"the question names versions: {', '.join(named.versions)}"
+            if named.versions[1:]
+            else ""
+        )
 
     def _inputs(
         self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
@@ -452,10 +459,10 @@ def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
     """Return a clarifying question that offers similar verified answers, if there are any."""
     return Writes(
         within_scope=True,
-        guardrails_analysis="the question is similar to some that the owner has answered",
+        guardrails_analysis="the question is similar to questions that the owner has answered",
         needs_clarification=True,
         clarification_reason=ClarificationReason.AMBIGUOUS_QUERY,
-        clarification_message="The question may be one that the owner has answered.",
+        clarification_message="The owner may have answered this question.",
         clarification_options=tuple(
             ClarificationOption(label=candidate.question) for candidate in candidates
         ),

@@ -337,7 +337,7 @@ def _restore(reads: Reads, protected: Protected, output: TranslateOutput) -> Wri
     except PlaceholderLost as lost:
         error = str(lost)
     if not output.text_eng.strip():
-        error = "the model gave no text"
+        error = "the model returned no text"
     if error:
         return Writes(
             text_eng=reads.text,

@@ -408,12 +408,12 @@ def _compare(
 
 def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:
     if is_mixed and claim.form != "link":
-        yield f"expected one form of citations, found [n] and \\cite{{}}: {claim.label}"
+        yield f"the document mixes the citation forms [n] and \\cite{{}}: {claim.label}"
     if not claim.claim:
-        yield f"expected a sentence with {claim.label}, found only the citation"
+        yield f"there is no sentence with the citation {claim.label}"
 
 
 def _describe_missing(claim: CitedClaim) -> str:
     if not claim.names:
-        return f"expected {claim.label} in the list of sources, found no such entry"
-    return f"expected a document or passage named {claim.names[0]!r:.120}, found none"
+        return f"the list of sources has no entry {claim.label}"
+    return f"no document or passage is named {claim.names[0]!r:.120}"

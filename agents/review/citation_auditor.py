@@ -75,7 +75,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         names = [document.document_id for document in extracted.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
-            text = "expected a document whose citations are checked, found none"
+            text = "there is no document whose citations can be checked"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         claims = [claim for document in documents for claim in read_citations(document.text).claims]
         proved = await self._prove(claims, reads.groups)
@@ -199,7 +199,7 @@ def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) ->
         return proved
     problems = checked.problems
     if not problems and checked.says != "yes":
-        problems = (f"the source does not support it ({checked.says})",)
+        problems = (f"the source does not support the statement ({checked.says})",)
     return proved.model_copy(
         update={
             "says": checked.says,

@@ -197,7 +197,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=(self.toolbox.make_error(problem),)))
         material = await self._collect(reads, reads.checklist)
         if not material.passages:
-            text = "expected a document with text to review, found an empty one"
+            text = "the document to review contains no text"
             return Wrote(Writes(errors=(self.toolbox.make_error(text),)))
         if self.toolbox.is_offline:
             result = await asyncio.to_thread(_show_closest, material)
@@ -437,15 +437,15 @@ def _find_problem(reads: Reads) -> str:
     """Return a sentence about missing input, or "" if nothing is missing."""
     if reads.checklist is None:
         return (
-            "expected the output of requirement_extractor, found none: the order is extractor, "
+            "the output of requirement_extractor is missing; the order is extractor, "
             "requirement_extractor, compliance"
         )
     if not reads.checklist.requirements and reads.checklist.units_unread:
         return f"no requirement of {reads.checklist.target_law!r} is known, because it was not read"
     if not reads.checklist.requirements:
-        return f"expected requirements in {reads.checklist.target_law!r}, found none"
+        return f"{reads.checklist.target_law!r} contains no requirements"
     if reads.extracted is None or not reads.extracted.documents:
-        return "expected a document to review, found none: name it, or add it to the documents"
+        return "there is no document to review; name it, or add it to the documents"
     return ""
 
 

@@ -48,13 +48,13 @@ from llm.tasks.review import (
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"
-INTRODUCTION = "it is an introduction above the first heading"
+INTRODUCTION = "the unit is an introduction above the first heading"
 """The reason for a unit that is not listed if there is no model."""
 UNREAD = "the model did not state its requirement"
 """The reason for a unit that a model has neither listed nor set aside."""
 _ROUNDS = 2
 """Parts without a result are retried once."""
-_NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
+_NO_LAW = "there is no law or rule to read; name it, or add it to the documents"
 
 
 class Reads(LoopReads, frozen=True):

@@ -57,7 +57,7 @@ _MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
 _SHOWN_RESULTS = 12
-_UNAVAILABLE = "a model is not available for some time"
+_UNAVAILABLE = "the model is not available at the moment"
 _BATCHES_AT_ONCE = 4
 _MOST_CALLS_WITHOUT_OUTPUT = 6
 """Number of further calls after which a model that has answered no part of a batch is not called

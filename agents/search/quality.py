@@ -361,7 +361,7 @@ def _move_marks(answer: CheckedAnswer, output: JudgeOutput | None) -> CheckedAns
 def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
     """Return why an output is not a usable judgement, or an empty string."""
     if not output.claims_read:
-        return "the judge read no claim"
+        return "the judge compared no claim"
     heard = {verdict.passage for verdict in output.verdicts}
     places = {locate(answer.blocks, verdict.quote) for verdict in output.verdicts}
     blocks = {place[0] for place in places if place is not None}
@@ -370,7 +370,7 @@ def _find_silence(output: JudgeOutput, answer: CheckedAnswer, faults: Sequence[F
         for number, fault in enumerate(faults, start=1)
         if number not in heard and fault.block not in blocks and not fault.is_proved
     ]
-    return f"the judge gave no verdict on passage {missed[0]}" if missed else ""
+    return f"the judge returned no verdict on passage {missed[0]}" if missed else ""
 
 
 def _collect_rejected(
@@ -550,7 +550,7 @@ def _nothing_claimed(answer: CheckedAnswer) -> Writes:
     return Writes(
         quality_score=0.0,
         quality_decision="regenerate",
-        quality_analysis="The answer states nothing that cites a source.",
+        quality_analysis="The answer contains no statement with a citation.",
         validation_result=_make_unjudged("none: there is no claim", grounded=False),
         judged_answer=_keep_written(answer),
     )

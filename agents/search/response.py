@@ -41,7 +41,7 @@ from llm.tasks.search import RESPOND, PromptSource, RespondInputs, RespondOutput
 ENGLISH = "en"
 log = structlog.get_logger("agents")
 
-_UNCITED = "expected an answer that cites a source, found none"
+_UNCITED = "the answer does not cite a source"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
@@ -562,6 +562,6 @@ def _asks(status: str, missing: str, model: str) -> Writes:
     return Writes(
         needs_clarification=True,
         clarification_reason=_REASONS[status],
-        clarification_message=missing or "The passages that were found do not answer this.",
+        clarification_message=missing or "The passages found do not answer this question.",
         answer_model=model,
     )

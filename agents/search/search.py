@@ -445,7 +445,10 @@ def _find_unclear(reads: Reads, findings: Findings) -> tuple[ClarificationReason
     if is_clear or reads.question_parts:
         return None, ""
     if len(reads.canonical_question.split()) <= _SHORT_QUESTION and _fit_alike(findings):
-        return ClarificationReason.AMBIGUOUS_QUERY, "The question fits several pages alike."
+        return (
+            ClarificationReason.AMBIGUOUS_QUERY,
+            "The question matches several pages equally well.",
+        )
     return None, ""
 
 

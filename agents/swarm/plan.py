@@ -209,10 +209,10 @@ class PlanAgent(Agent[Reads, Writes]):
 
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
         if before is not None:
-            return GaveUp("expected a model that plans for the missing parts, found none in use")
+            return GaveUp("no model is in use, so the missing parts cannot be planned")
         plan = self._list(reads)
         decision = PlanSwarmOutput(
-            reasoning="no model is in use: each listed item is searched for",
+            reasoning="no model is in use, so each listed item is searched",
             action="orchestrate",
             complexity=0.0,
         )
@@ -238,12 +238,12 @@ class PlanAgent(Agent[Reads, Writes]):
             reason = self._explain(reads, output, "")
             return f"the request names {unknown!r}, which does not exist; {reason}"
         if reads.chosen_strategy:
-            return "the request names it"
+            return "the request specifies the strategy"
         if self._configured != AUTO:
-            return "the settings name it"
+            return "the settings specify the strategy"
         if output.strategy in self._strategies.names:
-            return "the planner chose it"
-        return "the planner named none"
+            return "the planner chose the strategy"
+        return "the planner chose no strategy"
 
     async def _make_inputs(self, reads: Reads, before: SwarmPlan | None) -> PlanSwarmInputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
@@ -284,7 +284,10 @@ class PlanAgent(Agent[Reads, Writes]):
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
-            note = f"planned by what the question lists, because: {'; '.join(error.problems)[:500]}"
+            note = (
+                "planned from the items in the question, because: "
+                f"{'; '.join(error.problems)[:500]}"
+            )
         plan = self._list(reads)
         return plan.model_copy(update={"notes": (*plan.notes, note)}), output
 
@@ -323,7 +326,7 @@ class PlanAgent(Agent[Reads, Writes]):
         """
         output = given.output
         if not output.workers:
-            return GaveUp("expected a plan for the missing parts, found no worker")
+            return GaveUp("the plan for the missing parts contains no worker")
         try:
             further = self._read(reads, output, before)
         except PlanRejected as error:

@@ -68,7 +68,7 @@ def allocate_tools(
             if name in worker.tools and _is_named(tool, worker):
                 given.append(name)
             else:
-                withheld[name] = f"{tool.effect.value}, and the brief does not need it"
+                withheld[name] = f"{tool.effect.value}, and the brief does not require it"
         else:
             given.append(name)
     if not given:
@@ -287,7 +287,7 @@ def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
 def _find_problems(plan: SwarmPlan, roles: Collection[str], most: int) -> Iterator[str]:
     workers = plan.workers
     if not workers:
-        yield "expected at least one worker, found none"
+        yield "the plan contains no worker"
     if len(workers) > most:
         yield f"expected at most {most} workers, found {len(workers)}"
         return
@@ -317,7 +317,7 @@ def _find_worker_problems(
 
 def _describe_cycle(error: CycleError) -> str:
     shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
-    return f"expected workers without a cycle of dependencies, found {shown}"
+    return f"the dependencies of the workers form a cycle: {shown}"
 
 
 def _find_same(
@@ -418,7 +418,7 @@ def _read_workers(planned: Sequence[PlannedWorker], first: int) -> list[WorkerPl
             [f"expected positions from 0 to {len(ids) - 1} in depends_on, found {strange[:5]}"]
         )
     if any(not planned_worker.objective.strip() for planned_worker in planned):
-        raise PlanRejected(["expected an objective of every worker, found an empty one"])
+        raise PlanRejected(["every worker requires an objective"])
     return [
         WorkerPlan(
             id=own,

@@ -42,7 +42,7 @@ class ParallelStrategy(SwarmStrategy):
     def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
         waiting = [worker.id for worker in workers if worker.depends_on]
         if waiting:
-            yield f"expected workers that wait for no other one, found {waiting[0]!r}"
+            yield f"workers of this strategy must not depend on other workers; {waiting[0]!r} does"
 
 
 class CouncilStrategy(SwarmStrategy):
@@ -60,7 +60,7 @@ class CouncilStrategy(SwarmStrategy):
                 f"perspectives in specialization, found {len(perspectives)}"
             )
         if len({worker.objective.casefold() for worker in workers}) < len(workers):
-            yield "expected members that take different sides in their objectives, found equal ones"
+            yield "the members must take different sides in their objectives"
 
 
 class StrategyRegistry:
@@ -73,7 +73,7 @@ class StrategyRegistry:
 
     def register(self, strategy: SwarmStrategy) -> None:
         if strategy.name in self._strategies or strategy.name == AUTO:
-            raise ValueError(f"expected one strategy named {strategy.name!r}, found two")
+            raise ValueError(f"two strategies have the name {strategy.name!r}")
         self._strategies[strategy.name] = strategy
 
     def find(self, name: str) -> SwarmStrategy:

@@ -139,7 +139,7 @@ class WorkAgent(Agent[Reads, Writes]):
         if not self._uses_model:
             return Wrote(_search(task, dialogue))
         if not isinstance(self._model, ConversationModel):
-            return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
+            return GaveUp(f"the model {self._model.name!r} does not support tool calls")
         if reads.needs_input:
             return Wrote(_stop(task, dialogue, reads.needs_input, is_new=False))
         has_waited = task.progress is not None and bool(task.progress.messages)
@@ -150,7 +150,9 @@ class WorkAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return _wait_or_give_up(error)
         if fault:
-            return GaveUp(f"it asks the user for something that must not be asked: {fault}")
+            return GaveUp(
+                f"the question asks the user for information that must not be requested: {fault}"
+            )
         if step.end is None:
             return Wrote(_go_on(task, dialogue, step.message))
         return Wrote(Writes(worker_outputs=_write(task, dialogue, step.message.text, step.end)))

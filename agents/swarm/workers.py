@@ -108,7 +108,7 @@ class WorkerRegistry:
 
     def register(self, worker_type: WorkerType) -> None:
         if worker_type.name in self._types:
-            raise ValueError(f"expected one type named {worker_type.name!r}, found two")
+            raise ValueError(f"two worker types have the name {worker_type.name!r}")
         self._types[worker_type.name] = worker_type
 
     def find(self, name: str) -> WorkerType:

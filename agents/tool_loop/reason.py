@@ -173,7 +173,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         if not self._uses_model:
             return Wrote(self._plan_searches(reads, dialogue))
         if not isinstance(self._model, ConversationModel):
-            return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
+            return GaveUp(f"the model {self._model.name!r} does not support tool calls")
         try:
             step = await dialogue.take_step(self._model, self.run)
         except ModelError as error:

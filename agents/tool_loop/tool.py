@@ -226,8 +226,8 @@ def _write_sign(sign: str, escaped: frozenset[str]) -> str:
 
 def _refuse_long_arguments(asking: ToolResult) -> ToolResult:
     reason = (
-        "expected arguments that a person can read before they approve them, at most "
-        f"{_SHOWN_ARGUMENTS} characters as JSON, found more; the call was not made"
+        f"the arguments are longer than {_SHOWN_ARGUMENTS} characters as JSON, so a person "
+        "cannot read and approve them; the call was not executed"
     )
     kind = ToolErrorType.VALIDATION
     return asking.model_copy(

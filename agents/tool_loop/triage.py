@@ -41,8 +41,8 @@ _REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
 the sequence ends with the report.
 """
 REVIEW_BY_REQUEST = (
-    "no model is in use: a document and a rule that a question names are put side by side by the "
-    "way `specialists`, by `refdesk review` and by `POST /v1/reviews`"
+    "no model is in use; to compare a document with rules, use the way "
+    "`specialists`, `refdesk review` or `POST /v1/reviews`"
 )
 """The reasoning for a question that may be meant as a review, which only a model can determine."""
 _VAGUE = 0.6

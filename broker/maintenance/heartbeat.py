@@ -104,7 +104,8 @@ class Heartbeat:
             else:
                 self._line.give_up()
                 raise RedisTimeoutError(
-                    "a connection does not respond, although its server answers on others"
+                    "a connection does not respond, although the server responds on other "
+                    "connections"
                 )
 
     def _miss(self) -> None:

@@ -169,7 +169,7 @@ def reachable() -> Iterator[None]:
     except (OutOfMemoryError, ReadOnlyError) as error:
         raise BrokerUnavailableError(f"Redis cannot write: {error}") from error
     except UNREACHABLE as error:
-        raise BrokerUnavailableError(f"Redis does not answer: {error}") from error
+        raise BrokerUnavailableError(f"Redis does not respond: {error}") from error
     except ResponseError as error:
         if not any(word in str(error) for word in UNABLE):
             raise
@@ -191,8 +191,8 @@ async def check_server(client: "Redis", shards: int) -> bool:
             stored_shards = await _set_shards(client, shards)
     if stored_shards is not None and int(stored_shards) != shards:
         raise UnsuitableServerError(
-            f"expected {shards} shards, found a Redis that was set up with {int(stored_shards)}: "
-            "the number of shards is fixed at the first start"
+            f"SHARDS is {shards}, but this Redis was set up with {int(stored_shards)} shards; "
+            "the number is fixed at the first start"
         )
     return clustered
 
@@ -206,8 +206,8 @@ def check_server_info(info: dict[str, Any]) -> None:
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise UnsuitableServerError(
-            "expected maxmemory-policy noeviction, because any other may delete envelopes, found "
-            f"{policy}"
+            "expected maxmemory-policy noeviction, because other policies may delete "
+            f"envelopes, found {policy}"
         )
 
 
@@ -247,7 +247,8 @@ def _seeds(parts: SplitResult) -> list[Address]:
         ]
     except ValueError as error:
         raise UnsuitableServerError(
-            f"expected redis+cluster://host:port,host:port, found an invalid node: {error}"
+            "the address contains an invalid node; expected "
+            f"redis+cluster://host:port,host:port: {error}"
         ) from error
 
 
@@ -271,8 +272,8 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
         await client.set(SHARDS, shards, nx=True)
     except NoPermissionError as error:
         raise UnsuitableServerError(
-            "this Redis is not set up yet, and the user of REDIS_URL has no permission to do it; "
-            "start a worker first, then this process again"
+            "this Redis is not set up yet, and the user of REDIS_URL has no permission to set "
+            "it up; start a worker first, then restart this process"
         ) from error
     stored_shards = await client.get(SHARDS)
     return stored_shards.encode() if isinstance(stored_shards, str) else stored_shards
@@ -284,8 +285,8 @@ async def _check_alone(client: Any) -> None:
     masters = {tuple(row[2][:2]) for row in rows}
     if len(masters) > 1:
         raise UnsuitableServerError(
-            "expected redis+cluster://host:port,... as the address of a cluster, found redis:// "
-            f"and a cluster of {len(masters)} masters"
+            f"redis:// leads to a cluster of {len(masters)} masters; use "
+            "redis+cluster://host:port,... as the address of a cluster"
         )
 
 

@@ -187,7 +187,7 @@ class BoundedConnection(AbstractConnection):
                 return await work
         except TimeoutError as error:
             await self.disconnect(nowait=True)
-            raise RedisTimeoutError("the server did not answer in time") from error
+            raise RedisTimeoutError("the server did not respond in time") from error
         finally:
             self._wait = outer
 

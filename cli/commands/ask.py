@@ -192,7 +192,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--message",
         metavar="ID",
-        help="id of the message; a question that is sent twice with the same id is answered once",
+        help="id of the message; a question that is sent again with the same id is answered "
+        "only once",
     )
     add_groups_argument(parser)
     add_way_arguments(parser)
@@ -206,8 +207,8 @@ def add_way_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
-        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm "
-        "of workers, or the way that fits the question (default: the setting WAY)",
+        help="way of answering: one search, a loop of tool calls, specialists for reviews, a "
+        "swarm of workers, or automatic (default: the setting WAY)",
     )
     parser.add_argument(
         "--strategy",
@@ -255,8 +256,8 @@ def check_strategy(name: str | None) -> str:
 def report_waiting() -> None:
     """Explain why the command is still running although its answer is complete."""
     sys.stderr.write(
-        "refdesk: waiting for answers of other commands, whose model calls run in this process; "
-        "Ctrl-C stops waiting, and those calls are then made again\n"
+        "refdesk: waiting for questions of other commands, whose model calls run in this "
+        "process; press Ctrl-C to stop waiting (those calls are then repeated)\n"
     )
 
 

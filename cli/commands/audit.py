@@ -55,15 +55,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _read_file(path: Path) -> str:
     if not path.is_file():
-        raise CommandError(f"expected a Markdown file; {str(path)!r} does not exist")
+        raise CommandError(f"the Markdown file {str(path)!r} does not exist")
     if path.stat().st_size > LARGEST:
         raise CommandError(f"expected at most {LARGEST:,} bytes, found {path.stat().st_size:,}")
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise CommandError(
-            f"expected text in UTF-8, found another encoding at byte {error.start}"
-        ) from None
+        raise CommandError(f"the file is not valid UTF-8 at byte {error.start}") from None
 
 
 async def _audit(answer: "ReadAnswer", groups: "Sequence[str]") -> "CitationAudit":
@@ -100,7 +98,7 @@ def _list_lines(audit: "CitationAudit") -> Iterator[str]:
         for problem in citation.problems:
             yield from wrap(f"      - {problem}")
     for sentence in audit.uncited:
-        yield from wrap(f"note  without a citation: {sentence}")
+        yield from wrap(f"note  sentence without a citation: {sentence}")
     for label in audit.unused:
         yield f"note  {label} is in the list of sources, but no sentence cites it"
     good = sum(citation.is_good for citation in audit.citations)

@@ -12,7 +12,7 @@ from config.settings import load_settings
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk backup`."""
-    parser.add_argument("file", type=Path, help="the new file")
+    parser.add_argument("file", type=Path, help="file to create")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
         "The file contains questions, answers, keys and documents: store it encrypted. Redis "
@@ -37,10 +37,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk restore`."""
-    parser.add_argument("file", type=Path, help="the file of a backup")
+    parser.add_argument("file", type=Path, help="backup file")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace the data that this installation has in "
-            "Redis and in its index"
+        "--overwrite", action="store_true", help="replace the existing data of this "
+                                                 "installation in "
+                                                 "Redis and "
+                                                 "in the "
+                                                 "index"
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (

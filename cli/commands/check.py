@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="*",
         metavar="SOURCE",
-        help="the proposed documents, as in refdesk ingest: a folder, git:PATH, a configured "
-        "source as it is now (default: all configured sources)",
+        help="proposed documents, as in refdesk ingest: a folder, git:PATH, or the current "
+        "state of a configured source (default: all configured sources)",
     )
     parser.add_argument(
         "--questions",

@@ -29,9 +29,9 @@ from llm.vendors.context_window import list_models
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sms_platform"
 QUESTIONS = (
-    ("a clear one", "How do I configure SMS routing rules?"),
-    ("a vague one", "How do I set it up?"),
-    ("one that the documents do not cover", "What will the weather be like tomorrow?"),
+    ("clear", "How do I configure SMS routing rules?"),
+    ("vague", "How do I set it up?"),
+    ("not covered by the documents", "What will the weather be like tomorrow?"),
 )
 NEXT = """\
 What next? The demo keeps its documents and data apart from yours, in
@@ -46,7 +46,7 @@ RECORDED = """\
 This is a recorded example. No model was called: its replies were recorded. The
 search and the checks of the citations ran as for any answer."""
 WITH_KEY = """\
-With a model of your own:
+To use your own model:
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... {command} chat"""
 WITH_OLLAMA = """\
 Ollama answers on this machine, with {models}:
@@ -123,7 +123,7 @@ async def _show_recording(settings: Settings) -> None:
         run_workers(runtime, ROLES, knowledge, models=lambda _task: RecordedModel()),
     ):
         note = f"{RECORDED}\n\n"
-        await _ask(desk(runtime, "cli"), "an example with a model", RECORDED_QUESTION, note)
+        await _ask(desk(runtime, "cli"), "example with a model", RECORDED_QUESTION, note)
 
 
 async def _describe_models(settings: Settings, command: str) -> None:
@@ -148,7 +148,7 @@ def _find_command() -> str:
 
 async def _ask(desk: Desk, kind: str, text: str, note: str = "") -> Question:
     print_line(f"\n{RULE}")
-    write_lines([*wrap(f"Question, {kind}: {text}"), "", *note.splitlines()])
+    write_lines([*wrap(f"Question ({kind}): {text}"), "", *note.splitlines()])
     name = uuid4().hex[:8]
     message = Message(text, f"demo-{name}", name)
     print_reply(await desk.ask(message))

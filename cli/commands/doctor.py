@@ -66,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk doctor`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = (
-        f"exit status: 0 everything that is configured works, {EXIT_FAULTS} something does not; "
-        "1 error. Each model is sent one small prompt, which costs what the vendor charges for it."
+        f"exit status: 0 everything that is configured works, {EXIT_FAULTS} "
+        "something does not work, 1 error. Each model receives one small prompt, which the "
+        "vendor may charge for."
     )
 
 
@@ -203,7 +204,9 @@ def _check_disk(folder: Path) -> list[SetupFinding]:
     free = shutil.disk_usage(existing).free
     text = f"{folder}, {free / GIBIBYTE:.1f} GiB free"
     if free < LEAST_FREE_BYTES:
-        return [SetupFinding("disk", "fault", f"{text}: nothing can be ingested; free some space")]
+        return [
+            SetupFinding("disk", "fault", f"{text}: documents cannot be ingested; free some space")
+        ]
     return [SetupFinding("disk", "note" if free < NOTED_FREE_BYTES else "ok", text)]
 
 
@@ -235,11 +238,16 @@ async def _check_clock(runtime: Runtime) -> list[SetupFinding]:
         seconds, microseconds = await client.time()
         apart = abs(int(seconds) + int(microseconds) / 1e6 - (before + time.time()) / 2)
     if apart > CLOCK_SECONDS:
-        text = f"{apart:.1f} s difference to the clock of Redis; synchronise both machines (NTP)"
+        text = (
+            f"the clock differs from that of Redis by {apart:.1f} s; synchronise both "
+            "machines (NTP)"
+        )
         return [SetupFinding("clock", "note", text)]
     return [
         SetupFinding(
-            "clock", "ok", f"differs from the clock of Redis by less than {CLOCK_SECONDS:.0f} s"
+            "clock",
+            "ok",
+            f"the clock differs from that of Redis by less than {CLOCK_SECONDS:.0f} s",
         )
     ]
 
@@ -260,7 +268,7 @@ async def _check_workers(runtime: Runtime) -> list[SetupFinding]:
         )
         return [SetupFinding("workers", "fault", text), *findings]
     return [
-        SetupFinding("workers", "ok", f"every role is run by one of {len(living)} processes"),
+        SetupFinding("workers", "ok", f"{len(living)} processes run all roles"),
         *findings,
     ]
 

@@ -38,15 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list: list documents, one a line; show: show all fields; remove: remove documents "
-        "from the index (their files stay)",
+        help="list: list documents, one per line; show: show all fields; remove: remove "
+        "documents from the index (files are not deleted)",
     )
     parser.add_argument(
         "patterns",
         nargs="*",
         metavar="PATTERN",
-        help="the id of a document, a file or folder (which may have been deleted), or one of "
-        "these with * (quote it)",
+        help="id of a document, a file or folder (which may no longer exist), or a pattern of "
+        "these with * (in quotes)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, 1 error"
@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk documents`."""
     if chosen.action != "list" and not chosen.patterns:
         raise CommandError(
-            f"documents {chosen.action} needs an id, a file, a folder or a pattern; "
+            f"refdesk documents {chosen.action} requires an id, a file, a folder or a pattern; "
             "see: refdesk documents list"
         )
     settings = load_settings()
@@ -102,7 +102,7 @@ def _lines(
     patterns: Sequence[str],
 ) -> list[str]:
     if not documents:
-        about = f" that {' or '.join(map(repr, patterns))} names" if patterns else ""
+        about = f" that match {' or '.join(map(repr, patterns))}" if patterns else ""
         return [f"there are no documents{about} in {place}"]
     if action == "show":
         return [line for document in documents for line in _describe(document)]

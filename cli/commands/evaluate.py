@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in PURPOSES:
         suite = add_action(suites, name, PURPOSES[name])
         suite.add_argument(
-            "--data", required=True, type=Path, metavar="FOLDER", help="the evaluation data"
+            "--data",
+            required=True,
+            type=Path,
+            metavar="FOLDER",
+            help="folder with the evaluation data",
         )
         suite.add_argument("--json", action="store_true", help="print the figures as JSON")
         if name == "answers":
@@ -36,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk evaluate`."""
     if not chosen.data.is_dir():
-        raise CommandError(f"--data must name a folder; {str(chosen.data)!r} does not exist")
+        raise CommandError(f"the folder of --data does not exist: {str(chosen.data)!r}")
     if chosen.suite == "answers":
         return _run_answers(chosen)
     figures = asyncio.run(_measure_retrieval(chosen.data))
@@ -64,14 +68,16 @@ def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     suite.add_argument(
         "--model", action="append", metavar="NAME",
-        help="model for every task (default: as configured); repeat it to compare models",
+        help="model for every task (default: the configured models); repeatable, to compare models",
     )  # fmt: skip
     suite.add_argument(
         "--prompts", type=Path, action="append", metavar="FOLDER",
-        help="prompts that replace the default ones; repeat it to compare folders",
+        help="folder of prompts that replace the default prompts; repeatable, to compare folders",
     )  # fmt: skip
     suite.add_argument("--judge", metavar="NAME", help="model that judges every sentence")
-    suite.add_argument("--page", type=Path, metavar="FILE", help="write a page, .html")
+    suite.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the results to an .html file"
+    )
 
 
 def _run_answers(chosen: argparse.Namespace) -> int:
@@ -125,7 +131,8 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
     folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]
     if folders and all((model or settings.gen_model) == "offline" for model in models):
         raise CommandError(
-            "--prompts needs a model, found only offline, which uses no prompts: add --model NAME"
+            "--prompts requires a model, because without a model no prompts are used; add "
+            "--model NAME"
         )
     variants = []
     for model in models:

@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     named = [chosen.conversation, chosen.message, chosen.person]
     if sum(choice is not None for choice in named) != 1:
         raise CommandError(
-            "expected the id of a conversation, --message with the id of a message, or --person"
+            "specify the id of a conversation, --message with the id of a message, or --person"
         )
     if chosen.person is not None:
         return asyncio.run(_forget_person(chosen, load_settings()))

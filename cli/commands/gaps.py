@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=ACTIONS,
         default=LIST,
-        help="list: list gaps, the largest first (the default); otherwise: set the state of the "
-        "gap ID",
+        help="list: list gaps, the largest first (default); a state: set the state of the gap "
+        "with this ID",
     )
     parser.add_argument("id", nargs="?", help="id of a gap, as `list` prints it")
     parser.add_argument("--assistant", help="the assistant (default: the setting ASSISTANT)")
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk gaps`."""
     if (chosen.action == LIST) != (chosen.id is None):
-        raise CommandError("expected `gaps`, or `gaps STATE ID` with the id of a gap")
+        raise CommandError("use `refdesk gaps`, or `refdesk gaps STATE ID` with the id of a gap")
     settings = load_settings()
     if not settings.keeps_records:
         raise CommandError(
@@ -94,4 +94,4 @@ def _describe(gaps: Sequence["Gap"]) -> list[str]:
         lines.append(f"{gap.id}  {gap.size:>4}  {gap.state:<8} {gap.title[:80]}")
         lines.append(f"    {reasons}; {gap.last_week} in 7 days{grows}")
     left = len(gaps) - _SHOWN
-    return [*lines, *([f"and {left} smaller ones; --csv or --json prints all"] if left > 0 else [])]
+    return [*lines, *([f"and {left} smaller gaps; --csv or --json prints all"] if left > 0 else [])]

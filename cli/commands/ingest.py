@@ -177,7 +177,7 @@ def run(chosen: argparse.Namespace) -> int:
     if missing:
         raise CommandError(
             f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
-            f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
+            f"found nothing at {', '.join(missing)}; relative paths start at {Path.cwd()}"
         )
     return _report(asyncio.run(_ingest(specs, quiet=chosen.json)), as_json=chosen.json)
 
@@ -322,7 +322,7 @@ def _parse(text: str, chosen: argparse.Namespace) -> SourceSpec:
     )
     if not spec.is_website and any(limits.values()):
         raise CommandError(
-            f"--pages, --depth and --seconds are for websites; {text!r} is not a website"
+            f"--pages, --depth and --seconds apply only to websites; {text!r} is not a website"
         )
     return spec
 
@@ -433,7 +433,7 @@ def _list(registry: SourceRegistry, *, as_json: bool) -> int:
 def _lines(source: RegisteredSource) -> list[str]:
     fields = describe_source(source)
     done = "tried" if source.failed else "read"
-    when = f"{done} {fields['read_at']}" if source.read_at else "not read yet"
+    when = f"{done} {fields['read_at']}" if source.read_at else "not yet read"
     has_next = source.schedule and not source.fault
     following = f", next {fields['next_at']} ({source.schedule})" if has_next else ""
     lines = [source.spec.root, f"  {when}{following}"]
@@ -441,7 +441,8 @@ def _lines(source: RegisteredSource) -> list[str]:
         lines += textwrap.wrap(source.fault, WIDTH, initial_indent="  - ", subsequent_indent="    ")
     if source.failed:
         lines.append(
-            f"  documents that could not be read: {source.failed}; their previous versions stay:"
+            f"  documents that could not be read: {source.failed}; their previous versions are "
+            "kept:"
         )
         lines += [
             line

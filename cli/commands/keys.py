@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         type=_read_scopes,
         metavar="SCOPE",
-        help=f"permissions, of {', '.join(scope.value for scope in Scope)} "
-        f"(default: {', '.join(sorted(DEFAULT_SCOPES))}); separated by blanks or commas; "
+        help=f"permissions, from {', '.join(scope.value for scope in Scope)} "
+        f"(default: {', '.join(sorted(DEFAULT_SCOPES))}); separated by spaces or commas; "
         "repeatable",
     )
     create.add_argument("--public", action="store_true", help="create a public key, for a web page")
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--days", type=float, metavar="N", help="days until the key expires (default: never)"
     )
-    add_groups_argument(create, "groups of every person who asks with this secret key")
+    add_groups_argument(create, "groups of all users of this secret key")
     create.add_argument(
         "--person-groups",
         nargs="+",
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="GROUP",
         help="groups that person tokens may contain; the tokens are signed with a secret that is "
-        "shown once; separated by blanks or commas; repeatable",
+        "shown once; separated by spaces or commas; repeatable",
     )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
     revoke = add_action(actions, "revoke", "revoke a key immediately")
@@ -202,9 +202,8 @@ def _origins(given: Sequence[str]) -> tuple[str, ...]:
         if as_sent != text:
             instead = f"; write {as_sent}" if as_sent is not None else ""
             raise CommandError(
-                "expected an origin as browsers send it: scheme and host in lower case, and a port "
-                "only if it is not the default, such as https://www.acme.com; "
-                f"found {text!r}{instead}"
+                f"{text!r} is not an origin as sent by browsers: scheme and host in lower case, "
+                f"and a port only if it is not the default, such as https://www.acme.com{instead}"
             )
     return tuple(dict.fromkeys(named))
 
@@ -269,8 +268,8 @@ async def _print_link(settings: Settings, port: int) -> None:
     async with connect_runtime(settings) as runtime:
         if not runtime.endpoint.durable:
             raise CommandError(
-                "this command needs the Redis server of `refdesk serve`, and there is none: "
-                "install redis-server, or set REDIS_URL"
+                "this command requires the Redis server of `refdesk serve`; install "
+                "redis-server, or set REDIS_URL"
             )
         client = runtime.endpoint.client()
         try:
@@ -279,6 +278,6 @@ async def _print_link(settings: Settings, port: int) -> None:
             await client.aclose()
     base = (settings.public_url or f"http://127.0.0.1:{port}").rstrip("/")
     print_line(f"{base}/console/login?code={code}")
-    where = "" if settings.public_url else f" on port {port} (another one: --port)"
+    where = "" if settings.public_url else f" on port {port} (to change it: --port)"
     said = f"opens the console once, within ten minutes, while `refdesk serve` runs{where}\n"
     sys.stderr.write(said)

@@ -71,7 +71,7 @@ async def open_mcp_tools(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk mcp`."""
-    parser.add_argument("--assistant", metavar="NAME", help="the assistant that answers")
+    parser.add_argument("--assistant", metavar="NAME", help="assistant that answers the questions")
     add_groups_argument(parser)
     parser.epilog = (
         "MCP clients start this command themselves; docs/mcp.md shows how to configure them. "

@@ -52,9 +52,9 @@ judgement.
 """
 _TASKS = dict.fromkeys(spec.model_task for spec in AGENTS if spec.model_task is not None)
 ORIGINS = {
-    "server": "as its server says",
-    "server_default": "the default of its server",
-    "price_list": "as the price list says",
+    "server": "reported by its server",
+    "server_default": "default of its server",
+    "price_list": "from the price list",
 }
 FIELD = 10
 MODEL_SECONDS = 60.0
@@ -69,9 +69,10 @@ _LEAVES = {
     False: "this machine",
 }
 _FORMS = {
-    "schema": "in the form of a JSON schema",
-    "object": "as JSON, without a schema: an answer may need a second attempt",
-    "text": "as text: the form is described in the prompt, and may need a second attempt",
+    "schema": "output follows a JSON schema",
+    "object": "output is JSON without a schema; an answer may require a second attempt",
+    "text": "output is text; the format is described in the prompt, and an answer may require "
+    "a second attempt",
 }
 
 _STREAMS = {
@@ -195,7 +196,11 @@ async def _check(
     try:
         async with asyncio.timeout(MODEL_SECONDS):
             step = await model.converse(LOOK_UP)
-            tools_problem = "" if step.message.calls else "it was told to call a tool and did not"
+            tools_problem = (
+                ""
+                if step.message.calls
+                else "the model did not call the tool that the prompt requested"
+            )
     except Exception as error:  # noqa: BLE001 - likewise
         tools_problem = _describe_problem(error)
     usage = replace(ANSWERED, input_tokens=2 * needed_tokens + INSTRUCTIONS)
@@ -213,7 +218,7 @@ async def _check(
 
 def _describe_problem(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"it did not answer within {MODEL_SECONDS:g} s"
+        return f"the model did not answer within {MODEL_SECONDS:g} s"
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -232,7 +237,9 @@ def _describe(check: ModelCheck) -> Iterator[str]:
     if check.problem:
         yield from _field("problem", check.problem)
         return
-    yield from _field("answers", f"a small prompt in {check.seconds:.1f} s, {_form(check)}")
+    yield from _field(
+        "answers", f"answered a small prompt in {check.seconds:.1f} s, {_form(check)}"
+    )
     yield from _field("streams", _STREAMS[check.streams])
     yield from _field("tools", _describe_tools(check))
     yield from _field("reads", _describe_window(check))
@@ -243,7 +250,11 @@ def _describe(check: ModelCheck) -> Iterator[str]:
 def _describe_tools(check: ModelCheck) -> str:
     if not check.tools_problem:
         return "calls them"
-    needed = "WAY needs them" if check.needs_tools else "WAY=search does not need them"
+    needed = (
+        "the setting WAY requires tool calls"
+        if check.needs_tools
+        else "WAY=search does not require tool calls"
+    )
     return f"cannot be used ({needed}): {check.tools_problem}"
 
 

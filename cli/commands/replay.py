@@ -31,7 +31,7 @@ WIDTH = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk replay`."""
-    parser.add_argument("message_id", help="id of the ended message")
+    parser.add_argument("message_id", help="id of a finished message")
     parser.add_argument(
         "--conversation", metavar="ID", help="the conversation, if several contain this message id"
     )
@@ -74,7 +74,9 @@ async def replay(
         entries = await runtime.broker.replies.read_journal(question)
         before = make_record(question, entries)
         if before is None:
-            raise CommandError(f"{message_id!r} has not ended, or its journal has expired")
+            raise CommandError(
+                f"message {message_id!r} has not finished, or its journal has expired"
+            )
         message = Message(
             text=before.question,
             conversation_id=copy_question(question, REPLAY).conversation_id,
@@ -131,9 +133,7 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
                 role = _find_role(flow, step)
                 fork = Fork(flow, step, role, {**payload, "counters": counters, "attempt": 0})
     if fork is None:
-        raise CommandError(
-            f"the question did not pass the step {step!r}; it passed {', '.join(steps)}"
-        )
+        raise CommandError(f"the question has no step {step!r}; its steps are {', '.join(steps)}")
     return fork
 
 

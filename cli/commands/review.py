@@ -137,21 +137,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "contract",
         metavar="CONTRACT",
-        help="the document: a file, a folder, or the id or title of a document of the index",
+        help="document to review: a file, a folder, or the id or title of a document of the index",
     )
     parser.add_argument(
         "--against",
         metavar="LAW",
         action="append",
         required=True,
-        help="the rules: a file, a folder of files, or the id, file, title or folder of the index; "
+        help="rules: a file, a folder of files, or an id, file, title or folder of the index; "
         "repeatable",
     )
     parser.add_argument(
         "--report",
         metavar="FILE",
         type=Path,
-        help="write the report: .md, .html, .pdf, .docx, or .json for programs",
+        help="write the report to a file: .md, .html, .pdf, .docx, or .json for programs",
     )
     parser.add_argument(
         "--checklist",
@@ -163,17 +163,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--specialists",
         metavar="NAMES",
         default="",
-        help="the specialists that take part, separated by commas; those that they depend on are "
-        "added (default: all)",
+        help="specialists of the review, separated by commas; the specialists on which they "
+        "depend are added (default: all)",
     )
-    parser.add_argument(
-        "--focus", metavar="TEXT", help="what the review should concentrate on, as a sentence"
-    )
+    parser.add_argument("--focus", metavar="TEXT", help="focus of the review, as a sentence")
     parser.add_argument(
         "--language",
         metavar="CODE",
         type=read_language,
-        help="language of answer and report, such as de (default: that of the titles and focus)",
+        help="language of the answer and report, such as de (default: the language of the "
+        "titles and the focus)",
     )
     parser.add_argument(
         "--conversation",
@@ -184,8 +183,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_groups_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = (
-        f"exit status: 0 every requirement is fulfilled, {EXIT_FINDINGS} violations, gaps or "
-        "undecided ones, 4 refused, 5 failed, 1 error"
+        f"exit status: 0 every requirement is fulfilled, {EXIT_FINDINGS} "
+        "violations, gaps or undecided requirements, 4 refused, 5 failed, 1 error"
     )
 
 
@@ -200,7 +199,9 @@ def read_language(code: str) -> str:
     """Return a language code (ISO 639-1); raises `ArgumentTypeError` for anything else."""
     known = code.strip().lower()
     if not (known.isascii() and known.isalpha() and len(known) in (2, 3)):
-        raise argparse.ArgumentTypeError(f"expected a code such as en, de or cs, found {code!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a language code such as en, de or cs, found {code!r}"
+        )
     return known
 
 
@@ -322,12 +323,12 @@ async def _make_message(
         cost = await local.estimate(model, against, documents)
         price = "price unknown" if cost.usd is None else f"about {cost.usd:.2g} USD"
         took = (
-            "time unknown, because the speed of the model was not measured yet"
+            "time unknown, because the speed of the model has not been measured yet"
             if cost.seconds is None
             else f"about {ceil(cost.seconds / 60)} minutes"
         )
         sys.stderr.write(
-            f"refdesk: this review takes about {cost.calls:,} calls of {model} and "
+            f"refdesk: this review requires about {cost.calls:,} calls to {model} and "
             f"{cost.tokens:,} tokens ({price}; {took})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)

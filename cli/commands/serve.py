@@ -40,12 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk serve`."""
     parser.add_argument("--port", type=int, default=PORT, help=f"port (default {PORT}; 0: any)")
     parser.add_argument(
-        "--host", default=LOCAL, help=f"address to listen on (default {LOCAL}: only this machine)"
+        "--host",
+        default=LOCAL,
+        help=f"address to listen on (default {LOCAL}: only local connections)",
     )
     parser.add_argument(
         "--gateway-only",
         action="store_true",
-        help="run no agents here; `refdesk up` or `refdesk worker` must use the same Redis",
+        help="do not run agents in this process; `refdesk up` or `refdesk worker` must use the "
+        "same Redis",
     )
 
 
@@ -172,17 +175,17 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
         await client.aclose()
     history = KeyHistory(runtime.settings.refdesk_data)
     if keyed:
-        lines.append("every request needs a key; see: refdesk keys list")
+        lines.append("every request requires a key; see: refdesk keys list")
     elif history.has_keys:
         lines.append(
-            "every request needs a key, and Redis has lost all keys; create new ones "
+            "every request requires a key, and Redis has lost all keys; create new ones "
             "with: refdesk keys create"
         )
     elif not reason:
-        lines.append("no key is needed: none was created, and only this machine can connect")
+        lines.append("no key is required, because no key exists and only this machine can connect")
     else:
         lines.append(
-            f"every request needs a key ({reason}), and no key exists; create one with: refdesk "
+            f"every request requires a key ({reason}), and no key exists; create one with: refdesk "
             f"keys create"
         )
     lines.append(await describe_server(runtime))

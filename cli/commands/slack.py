@@ -134,7 +134,5 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
             print_line(f"answering in Slack, events on port {port}{PATH}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
-        print_line(
-            "stopping: answers that are not finished are posted by another or the next process"
-        )
+        print_line("stopping: unfinished answers are posted by another process or after a restart")
         sys.stdout.flush()

@@ -36,7 +36,7 @@ DRAIN_SECONDS = 180.0
 notice the pause.
 """
 LOOK_SECONDS = 0.5
-LEARNED = "running workers follow within 15 seconds"
+LEARNED = "running workers apply the change within 15 seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ async def describe_server(runtime: Runtime) -> str:
     finally:
         await client.aclose()
     is_own = runtime.settings.redis_url is None
-    owner = "of the data folder; its data is stored on disk" if is_own else "at REDIS_URL"
+    owner = "of the data folder, with data stored on disk" if is_own else "at REDIS_URL"
     valkey = info.get("valkey_version")
     server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
     return f"{server} {owner}"
@@ -176,18 +176,18 @@ def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
     pause = add_action(actions, "pause", "stop workers from taking further entries of some roles")
     pause.add_argument("roles", nargs="+", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
     resume = add_action(actions, "resume", "let workers take entries of some roles again")
-    resume.add_argument(
-        "roles", nargs="*", metavar="ROLE", help="paused roles (default: all of them)"
-    )
-    drain = add_action(actions, "drain", "pause every role, and wait until nothing runs")
+    resume.add_argument("roles", nargs="*", metavar="ROLE", help="paused roles (default: all)")
+    drain = add_action(actions, "drain", "pause every role, and wait until no entry is running")
     drain.add_argument(
         "--timeout", type=float, default=DRAIN_SECONDS, metavar="SECONDS", help="default 180"
     )
     level = add_action(actions, "level", "set the log level of running workers")
     level.add_argument(
-        "level", choices=(*LEVELS, DEFAULT_LEVEL), help=f"`{DEFAULT_LEVEL}`: that of LOG_LEVEL"
+        "level",
+        choices=(*LEVELS, DEFAULT_LEVEL),
+        help=f"log level; `{DEFAULT_LEVEL}` restores the value of LOG_LEVEL",
     )
-    add_action(actions, "reload-prompts", "make running workers read their prompts again")
+    add_action(actions, "reload-prompts", "make running workers reload their prompts")
 
 
 def run_workers(chosen: argparse.Namespace) -> int:

@@ -100,9 +100,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         print_line(f"answering in Telegram as @{me.username}; stop with Ctrl-C")
         sys.stdout.flush()
         await stop.wait()
-        print_line(
-            "stopping: answers that are not finished are posted by another or the next process"
-        )
+        print_line("stopping: unfinished answers are posted by another process or after a restart")
         sys.stdout.flush()
 
 
@@ -111,5 +109,7 @@ def _webhook_secret(url: str | None, stated: SecretStr | None) -> str:
         return ""
     secret = require_secret(stated, "TELEGRAM_WEBHOOK_SECRET", "a secret for the webhook")
     if _SECRET.fullmatch(secret) is None:
-        raise CommandError("TELEGRAM_WEBHOOK_SECRET: expected 1 to 256 of A-Z a-z 0-9 _ -")
+        raise CommandError(
+            "TELEGRAM_WEBHOOK_SECRET: expected 1 to 256 of the characters A-Z a-z 0-9 _ -"
+        )
     return secret

@@ -106,7 +106,7 @@ def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
     for step in trajectory.steps:
         yield _describe_step(step)
     if not trajectory.steps:
-        yield "no thoughts and no calls of tools"
+        yield "no thoughts and no tool calls"
     yield ""
     yield from _describe_metrics(trajectory.compute_metrics())
     yield ""
@@ -161,7 +161,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trajectory",
         action="store_true",
-        help="show thoughts, calls and observations, and time and cost of each agent",
+        help="show thoughts, tool calls and observations, and the time and cost of each agent",
     )
 
 
@@ -199,8 +199,8 @@ def choose_question(
         )
     if not meant:
         raise CommandError(
-            f"there is no journal of a message {message_id!r}: the id is wrong, or "
-            f"the journal has expired"
+            f"there is no journal of a message {message_id!r}; the id is wrong, or the journal "
+            "has expired"
         )
     if len(meant) > 1:
         names = ", ".join(sorted(question.conversation_id for question in meant))
@@ -236,13 +236,14 @@ def _describe_step(step: TrajectoryStep) -> str:
 def _describe_metrics(metrics: TrajectoryMetrics) -> Iterator[str]:
     cost = "cost unknown" if metrics.cost_usd is None else f"{metrics.cost_usd} USD"
     yield (
-        f"{metrics.steps} steps, {metrics.tool_calls} calls of {metrics.unique_tools} tools, "
+        f"{metrics.steps} steps, {metrics.tool_calls} calls to {metrics.unique_tools} tools, "
         f"{metrics.repeated_calls} repeated"
     )
     called = (
         "no calls"
         if metrics.success_rate is None or metrics.hallucination_rate is None
-        else f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named no tool"
+        else f"{metrics.success_rate:.0%} succeeded, {metrics.hallucination_rate:.0%} named a "
+        "tool that does not exist"
     )
     yield f"{called}; {metrics.duration_ms:.0f} ms"
     yield f"{metrics.model_calls} model calls, {metrics.tokens} tokens, {cost}"
@@ -311,8 +312,8 @@ def _line_without_journal(question: Question, ended: Fields | None) -> str:
     if ended is None or ended.get("termination_reason") != FORGOTTEN:
         return f"{named}: its journal has expired"
     return (
-        f"{named}: it ended as {ended.get('outcome')}, and its text is erased. "
-        "Its id remains for RESULT_TTL_HOURS, so that a repeated message is recognised."
+        f"{named} ended as {ended.get('outcome')}, and its text was erased. The id is kept "
+        "for RESULT_TTL_HOURS, so that a repeated message is recognised."
     )
 
 
@@ -374,7 +375,7 @@ def _version_lines(entries: Sequence[JournalEntry]) -> list[str]:
         return []
     return [
         f"this journal has schema version {version}, newer than {JOURNAL_SCHEMA_VERSION}:",
-        "update refdesk to see all of it",
+        "update refdesk to see the complete journal",
     ]
 
 
@@ -459,9 +460,9 @@ def _cost(fields: dict[str, JsonValue]) -> str:
     cost = fields.get("cost_usd")
     price = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
     error = f", failed: {fields['error']}" if fields.get("error") else ""
-    stored = ", found stored" if fields.get("from_store") else ""
+    stored = ", stored result" if fields.get("from_store") else ""
     if fields.get("from_cache"):
-        stored = ", reused: an identical earlier call was paid already"
+        stored = ", result of an identical earlier call reused"
     return f"{tokens}, {price}{stored}{error}"
 
 

@@ -10,9 +10,9 @@ from deploy.assembly.runtime import connect_runtime
 from memory.webhook_queue import RedisWebhookQueue
 
 ACTIONS = {
-    "list": "list the events that could not be delivered, with the last error of each",
-    "retry": "send all of them again",
-    "drop": "delete all of them",
+    "list": "list events that could not be delivered, with their last errors",
+    "retry": "send all undeliverable events again",
+    "drop": "delete all undeliverable events",
 }
 
 

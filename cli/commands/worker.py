@@ -92,7 +92,7 @@ def add_up_arguments(parser: argparse.ArgumentParser) -> None:
         "--refresh",
         type=parse_interval,
         metavar="TIME",
-        help="read all ingested sources again every TIME, such as 30m, 6h or 1d",
+        help="read all ingested sources again at this interval, such as 30m, 6h or 1d",
     )
 
 

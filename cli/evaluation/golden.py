@@ -84,11 +84,11 @@ class GoldenCase:
     @model_validator(mode="after")
     def _measures_something(self) -> "GoldenCase":
         if self.expect == "answer" and self.reason:
-            raise ValueError("expected no refusal reason if expect is 'answer'")
+            raise ValueError("a refusal reason is not allowed if expect is 'answer'")
         if self.expect == "answer" and not (self.must_say or self.facts or self.pages):
-            raise ValueError("expected must_say, facts or page, or expect = 'refuse', found none")
+            raise ValueError("must_say, facts or page is required, or expect = 'refuse'")
         if self.expect != "answer" and (self.pages or self.facts):
-            raise ValueError(f"expected no page and no facts if expect is {self.expect!r}")
+            raise ValueError(f"page and facts are not allowed if expect is {self.expect!r}")
         return self
 
 
@@ -119,7 +119,7 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
             faults += _describe(place, error)
             continue
         if case.id in cases:
-            faults.append(f"{place}: id: expected unique ids, found {case.id!r} again")
+            faults.append(f"{place}: id: the id {case.id!r} is not unique")
         cases[case.id] = case
     if faults:
         left = len(faults) - MOST_FAULTS
@@ -127,7 +127,7 @@ def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase,
         raise UnknownFormatError("\n".join([*faults[:MOST_FAULTS], *more]))
     if not cases:
         names = ", ".join(map(str, files))
-        raise UnknownFormatError(f"expected at least one question in {names}, found none")
+        raise UnknownFormatError(f"{names} contains no questions")
     return tuple(cases.values())
 
 
@@ -166,17 +166,17 @@ def _read_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
         else:
             raise UnknownFormatError(f"{path}: expected a file .toml, .yaml, .json or .jsonl")
     except UnicodeDecodeError as error:
-        faults.append(f"{path}: expected UTF-8, found {error}")
+        faults.append(f"{path} is not valid UTF-8: {error}")
     except yaml.MarkedYAMLError as error:
         mark = error.context_mark or error.problem_mark
         place = f"line {mark.line + 1}: " if mark else ""
         problem = ": ".join(filter(None, (error.context, error.problem)))
-        faults.append(f"{path}: expected YAML, found: {place}{problem}")
+        faults.append(f"{path} is not valid YAML: {place}{problem}")
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         form = path.suffix.removeprefix(".").upper().replace("YML", "YAML")
-        faults.append(f"{path}: expected {form}, found: {' '.join(str(error).split())}")
+        faults.append(f"{path} is not valid {form}: {' '.join(str(error).split())}")
     except OSError as error:
-        raise UnknownFormatError(f"{path}: expected a file, found: {error.strerror}") from error
+        raise UnknownFormatError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _read_json_lines(
@@ -189,7 +189,7 @@ def _read_json_lines(
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            faults.append(f"{path}:{number}: expected a JSON object, found {error}")
+            faults.append(f"{path}:{number}: not valid JSON: {error}")
             continue
         if isinstance(row, dict):
             yield f"{path}:{number}", row

@@ -79,9 +79,7 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
             try:
                 row = json.loads(line)
             except ValueError as error:
-                raise UnknownFormatError(
-                    f"{path}:{number}: expected JSON, found {error}"
-                ) from error
+                raise UnknownFormatError(f"{path}:{number}: not valid JSON: {error}") from error
             if not isinstance(row, dict):
                 raise UnknownFormatError(
                     f"{path}:{number}: expected an object, found {type(row).__name__}"

@@ -148,7 +148,7 @@ class AgentFactory:
     @property
     def work(self) -> RedisWorkStore:
         if self.tool_access.work is None:
-            raise LookupError("expected a store of interim results, found none")
+            raise LookupError("a store of interim results is required")
         return self.tool_access.work
 
     @property
@@ -177,7 +177,7 @@ class AgentFactory:
 
     def _find_knowledge(self) -> "OpenIndex":
         if self.knowledge is None:
-            raise LookupError("expected an open index for this role, found none")
+            raise LookupError("this role requires an open index")
         return self.knowledge
 
     @property

@@ -49,8 +49,8 @@ EARLIER = "earlier"
 AskBoth = Callable[[CheckResult, Knowledge, Knowledge], Awaitable[Sequence["AnswerChange"]]]
 """Answers the affected questions from the documents before and after the change."""
 _NO_QUESTIONS = (
-    "there are no questions to check: name a file with --questions; nothing was recorded, marked "
-    "or verified here"
+    "there are no questions to check, because this installation has no recorded, "
+    "marked or verified questions; specify a file with --questions"
 )
 
 
@@ -115,10 +115,10 @@ def find_proposals(
     }
     if not named and not known:
         raise CommandError(
-            "name a source, such as a folder; there are no configured sources to check"
+            "there are no configured sources to check; specify a source, such as a folder"
         )
     if stands_for and len(named) != 1:
-        raise CommandError("--as needs exactly one source, which replaces the named one")
+        raise CommandError("--as requires exactly one source, which replaces the indexed source")
     specs = [_find_spec(known, text) for text in named or known]
     if stands_for and not all(
         spec.is_local and not spec.is_repository for spec in (*specs, _find_spec(known, stands_for))
@@ -146,7 +146,7 @@ async def run_check(
     `CommandError`, and the errors of sources and of the index.
     """
     if base is not None and any(proposal.stands_for for proposal in proposals):
-        raise CommandError("--as compares with the index in use, so it excludes --base")
+        raise CommandError("--as compares with the index in use and cannot be used with --base")
     began, failed = time.monotonic(), dict[str, str]()
     async with _open_copy(settings, is_empty=base is not None) as (own, knowledge):
         if base is not None:
@@ -368,8 +368,8 @@ def _find_strangers(proposals: Sequence[Proposal], before: Snapshot) -> list[str
     """Return a note for each proposal whose source is not in the index."""
     roots = {os.path.realpath(document.root) for document in before.listed.values()}
     return [
-        f"the index has no documents of {proposal.root}, so all of its pages count as added: name "
-        "the source that it replaces with --as"
+        f"the index contains no documents of {proposal.root}, so all of its pages count as "
+        "added; specify the replaced source with --as"
         for proposal in proposals
         if not any(
             is_below(root, os.path.realpath(proposal.root))

@@ -102,9 +102,10 @@ async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) 
         async with open_replacement(settings) as knowledge:
             info = await knowledge.index.info()
     except IndexOwned:
-        return [f"{note}; the one of {_describe(wanted)} is being written"]
+        return [f"{note}; the index of {_describe(wanted)} is being written"]
     return [
-        f"{note}; the one of {_describe(wanted)} is not complete, with {info.documents} documents: "
+        f"{note}; the index of {_describe(wanted)} is not complete, with {info.documents} "
+        "documents: "
         "repeat refdesk ingest"
     ]
 
@@ -170,9 +171,9 @@ def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "Ingestio
     known = set(map(os.path.realpath, read))
     unread = sorted({root for root in left.values() if os.path.realpath(root) not in known})
     if unread:
-        return f"it lacks the sources {_name(unread)}: ingest them, or remove them"
+        return f"the sources {_name(unread)} are missing; ingest or remove them"
     if left and result.failed:
-        return f"it lacks the documents {_name(sorted(left))}: repair what failed, or remove them"
+        return f"the documents {_name(sorted(left))} are missing; fix their errors, or remove them"
     return ""
 
 
@@ -186,13 +187,13 @@ async def _switch(place: IndexPlace, wanted: VectorIdentity) -> str:
         )
     folders = place.folders
     folders.switch(folders.name_replacement(wanted))
-    done = f"the index of {_describe(wanted)} answers from now on"
+    done = f"the index of {_describe(wanted)} is used for answers from now on"
     if folders.remove_replaced():
         return (
-            f"{done}; processes that were started before answer from the earlier one until they "
-            "are restarted, and it is removed then"
+            f"{done}; processes that are already running use the earlier index until they "
+            "are restarted, after which it is removed"
         )
-    return f"{done}; the earlier one was removed"
+    return f"{done}; the earlier index was removed"
 
 
 async def _list_serving(settings: "Settings") -> list[ListedDocument]:
@@ -219,7 +220,7 @@ async def _has_replacement(place: IndexPlace, wanted: VectorIdentity) -> bool:
 
 def _describe(vectors: VectorIdentity) -> str:
     forms = f", {vectors.forms}" if vectors.forms else ""
-    return f"{vectors.model} ({vectors.dimensions} numbers{forms})"
+    return f"{vectors.model} ({vectors.dimensions} dimensions{forms})"
 
 
 def _name(things: Sequence[str]) -> str:

@@ -268,7 +268,7 @@ def restore_embedder(
     if earlier is not None:
         return earlier
     forms = read_forms(vectors.forms)
-    reason = f"its forms of texts are {vectors.forms!r}"
+    reason = f"the prefixes stored with it are {vectors.forms!r}"
     for dimensions in (None, vectors.dimensions):
         changes: dict[str, object] = {
             "embedding_model": vectors.model,
@@ -393,7 +393,7 @@ async def _open_with(place: IndexPlace, embedder: Embedder) -> Index:
 def _read_server(place: IndexPlace) -> tuple[str, str | None]:
     """Return the URL of the index server, and its key."""
     if place.url is None:
-        raise ValueError("expected QDRANT_URL, found none")
+        raise ValueError("QDRANT_URL is not set")
     return place.url, None if place.api_key is None else place.api_key.get_secret_value()
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from telemetry.opentelemetry import OpenTelemetry
 
 DRAIN_SECONDS = 2.0
-MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
+MISSING = "{setting} requires a package: pip install '.[{extra}]' in the checkout"
 
 
 def needs_meter(otlp_endpoint: str | None, port: int) -> bool:

@@ -140,7 +140,7 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
     if not url or urlsplit(url).netloc.lower() != host:
         raise ConnectorError(
             place,
-            f"expected the site {host} in {prefix}_URL, found {url or 'nothing'}: set "
+            f"{prefix}_URL must be the URL of {host}, found {url or 'nothing'}; set "
             f"{prefix}_URL, {prefix}_EMAIL and {prefix}_API_TOKEN",
         )
     if not _NAME_IN_SERVICE.fullmatch(name):
@@ -150,7 +150,7 @@ async def open_connector(settings: Settings, place: str) -> AsyncIterator[Connec
         raise ConnectorError(
             place,
             f"{place} needs credentials: set {prefix}_EMAIL and {prefix}_API_TOKEN"
-            + (", or name a language, such as /en-us" if scheme == "zendesk" else ""),
+            + (", or specify a language, such as /en-us" if scheme == "zendesk" else ""),
         )
     asked = (scheme == "confluence" and settings.confluence_api_url) or url
     service = Service(host, asked, headers, f"{prefix}_EMAIL and {prefix}_API_TOKEN")

@@ -112,8 +112,8 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                 from tools.outside.mcp_tools import open_servers
             except ModuleNotFoundError as error:
                 raise CommandError(
-                    f"{path.name}: expected the package {error.name!r} for MCP servers, which is "
-                    f"not installed: pip install 'refdesk[mcp]'"
+                    f"{path.name}: MCP servers require the package {error.name!r}: pip install "
+                    "'refdesk[mcp]'"
                 ) from error
             tools += await stack.enter_async_context(open_servers(outside_tools.servers))
         yield tools

@@ -18,7 +18,7 @@ class ChannelHealth:
         self._replies = replies
         self._stuck_seconds = stuck_seconds
         self._last_turn = time.monotonic()
-        self._away = "Redis was not asked yet"
+        self._away = "Redis has not been checked yet"
 
     async def run(self) -> None:
         """Check Redis regularly, until cancelled."""
@@ -43,5 +43,5 @@ class ChannelHealth:
             async with asyncio.timeout(LOOK_SECONDS):
                 await self._replies.read_reply(NOBODY)
         except (BrokerUnavailableError, TimeoutError):
-            return "Redis does not answer"
+            return "Redis does not respond"
         return ""

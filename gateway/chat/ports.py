@@ -255,4 +255,4 @@ def reads_foreign_form(what: str) -> Iterator[None]:
     try:
         yield
     except _OF_FORM as error:
-        raise UnreadableError(f"expected {what}, found another form") from error
+        raise UnreadableError(f"{what} has an unexpected form") from error

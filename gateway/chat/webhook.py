@@ -67,7 +67,7 @@ class _WebhookEndpoint:
             except UnreadableError as error:
                 return self._refuse(400, "unreadable_event", str(error))
             except MessageError:
-                return self._refuse(400, "invalid_name", "expected valid names of header fields")
+                return self._refuse(400, "invalid_name", "the names of header fields are not valid")
             except self._unavailable as error:
                 log.warning("webhook_deferred", path=self._path, error=str(error))
                 return _later()

@@ -169,9 +169,7 @@ def listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise PortTakenError(
-            f"expected a free port to listen on, found {host}:{port}: {error.strerror}"
-        ) from error
+        raise PortTakenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

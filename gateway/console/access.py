@@ -336,17 +336,19 @@ def make_route_class(
                     return await refuse(request, refusal)
                 except RecordRefusedError:
                     # PostgreSQL keeps no text with a NUL character.
-                    text = "The database does not accept a character in the request."
-                    return await refuse(request, ConsoleRefusedError(400, "Not a text", text))
+                    text = "The request contains a character that the database does not accept."
+                    return await refuse(
+                        request, ConsoleRefusedError(400, "Invalid character", text)
+                    )
                 except RecordsUnavailableError as error:
-                    title = "The database of the records does not answer"
+                    title = "The database of the records does not respond"
                     text = (
                         "Questions are answered as usual, and recorded when the database is "
                         "available again."
                     )
                     return await refuse(request, _note_outage(error, title, f"{text} ({error})"))
                 except unavailable as error:
-                    title = "The store of questions or of documents does not answer"
+                    title = "The store of questions or documents does not respond"
                     return await refuse(
                         request, _note_outage(error, title, "Try again in a moment.")
                     )
@@ -403,10 +405,11 @@ def _missing_role(role: ConsoleRole, *, everywhere: bool = False) -> ConsoleRefu
     return ConsoleRefusedError(
         403,
         "Not permitted",
-        f"This needs the role {role.name.lower()} for {whose}. An owner of this desk can give it "
+        f"This requires the role {role.name.lower()} for {whose}. An owner of this desk can "
+        "give it "
         "to you with the setting CONSOLE_ROLES.",
     )
 
 
 def _unclear_request() -> ConsoleRefusedError:
-    return ConsoleRefusedError(400, "Not understood", "A field of the request occurs twice.")
+    return ConsoleRefusedError(400, "Not understood", "The request contains a field twice.")

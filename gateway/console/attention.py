@@ -63,16 +63,15 @@ def find_steps(
         return [
             SetupStep(
                 "Add documents",
-                "There is nothing to answer from yet. Write a page, upload a file, or add a "
-                "website.",
+                "There are no documents yet. Write a page, upload a file, or add a website.",
                 is_done=any(counts),
                 place="documents",
                 action="Add documents",
             ),
             SetupStep(
                 "Choose a model",
-                "Without a model, people see the passages that the search found. Set this on the "
-                "server, with the key of the vendor, and restart:",
+                "Without a model, users see the passages that the search found. Set this on "
+                "the server, with the key of the vendor, and restart:",
                 is_done=has_model,
                 place="settings",
                 action="See the settings",
@@ -80,7 +79,8 @@ def find_steps(
             ),
             SetupStep(
                 "Create a key",
-                "Websites and programs ask with a key. Without one, only this machine is answered.",
+                "Websites and programs need a key to ask questions. Without a key, only "
+                "requests from this machine are answered.",
                 is_done=await has_keys(),
                 place="people#keys",
                 action="Create a key",
@@ -104,11 +104,11 @@ def find_turned_away(
             return []
         began = f"{datetime.fromtimestamp(began_at, zone):%Y-%m-%d %H:%M}"
         text = (
-            f"{count} since {began}, when this server started: Redis did not answer, or too many "
-            "questions waited. The callers were told to try again. These requests are not "
-            "recorded; the log contains the time of each (status 503)."
+            f"{count} since {began}, when this server started: Redis did not respond, or too "
+            "many questions were waiting. The clients were asked to try again. These requests "
+            "are not recorded; the log contains the time of each (status 503)."
         )
-        return [Concern("Requests were turned away while the desk was busy", text, "")]
+        return [Concern("Requests were rejected while the desk was busy", text, "")]
 
     return find
 

@@ -114,7 +114,7 @@ class CheckPages(ConsolePart):
         )
         if not is_removed:
             raise ConsoleRefusedError(
-                404, "No such question", "Somebody has removed it in the meantime."
+                404, "This question does not exist", "The question was removed in the meantime."
             )
         return lead("checks", said="removed")
 

@@ -30,14 +30,15 @@ NOTICES = {
     "saved": "Saved.",
     "removed": "Removed.",
     "missing": "Nothing was changed: the document or source does not exist, or it is being read.",
-    "restricted": "Saved. Searches and answers respect it from now on.",
-    "as_stated": "Saved. From the next sync on, its source decides who may read it.",
-    "added": "Added. It is read on its schedule.",
+    "restricted": "Saved. The change applies to searches and answers from now on.",
+    "as_stated": "Saved. From the next sync on, the source determines who may read the document.",
+    "added": "Added. The source is read on its schedule.",
     "syncing": "The source is being read. Reload this page to see the result.",
-    "stopped": "Reading was stopped. What was read is kept; the next run continues from there.",
+    "stopped": "Reading was stopped. The documents read so far are kept; the next run "
+    "continues from there.",
     "reading": "The document is being read. Reload this page to see the result.",
     "written": "The page was read, and is used in answers from now on.",
-    "ask": "The page was read. Ask the questions again to see what is answered now.",
+    "ask": "The page was read. Ask the questions again to see the new answers.",
     "revoked": "The key was revoked. Requests with this key are rejected from now on.",
     "answered": "Your answer is in the conversation, and is sent to a confirmed address.",
     "sent": "The question was sent again, from its start, as a new message.",
@@ -91,7 +92,7 @@ class Frame:
         return ConsoleRefusedError(
             404,
             "Not here",
-            "It does not exist, or it was erased. Records of questions are kept for "
+            "The record does not exist, or it was erased. Records of questions are kept for "
             f"{self.records_days:.0f} days.",
         )
 

@@ -17,17 +17,19 @@ class GapReport(BaseModel):
     """Questions with a similar meaning that were not resolved."""
 
     id: str
-    title: str = Field(description="the most typical question")
-    state: str = Field(description="open, writing or done")
+    title: str = Field(description="most typical question")
+    state: str = Field(description="state of the gap: open, writing or done")
     questions: int = Field(description="number of questions")
-    last_week: int = Field(description="questions of the last 7 days")
-    week_before: int = Field(description="questions of the 7 days before")
-    since_change: int = Field(description="questions since the state was set")
-    refused: int
-    unanswered: int = Field(description="asked for clarification, without a later answer")
-    down: int = Field(description="rated down")
-    pages: list[str] = Field(description="the places of the documents that the search found")
-    examples: list[str] = Field(description="different questions, the most typical first")
+    last_week: int = Field(description="number of questions of the last 7 days")
+    week_before: int = Field(description="number of questions of the 7 days before that")
+    since_change: int = Field(description="number of questions since the state was set")
+    refused: int = Field(description="number of refused questions")
+    unanswered: int = Field(
+        description="number of questions that ended with an unanswered clarification"
+    )
+    down: int = Field(description="number of answers that were rated down")
+    pages: list[str] = Field(description="locations in the documents that the search found")
+    examples: list[str] = Field(description="examples of the questions, the most typical first")
 
 
 class GapList(BaseModel):

@@ -31,7 +31,7 @@ _MOST_CONCERNS = 5
 LABELS = {"open": "open", "writing": "being written", "done": "done"}
 WHY = {
     "refused": "not answered",
-    "unanswered": "asked for clarification, without a later answer",
+    "unanswered": "ended with an unanswered clarification",
     "down": "rated as not helpful",
 }
 Text = Annotated[str, Query(max_length=200)]
@@ -204,5 +204,7 @@ def _export(text: bytes, kind: str, name: str) -> Response:
 
 def _no_gap() -> ConsoleRefusedError:
     return ConsoleRefusedError(
-        404, "No such gap", "Its questions were erased, or they belong to another gap now."
+        404,
+        "This gap does not exist",
+        "Its questions were erased, or they belong to another gap now.",
     )

@@ -169,7 +169,7 @@ class OidcProvider:
     def _read_identity(self, claims: Mapping[str, Any]) -> SignedInIdentity:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME:
-            raise SignInError("the token does not state who signs in")
+            raise SignInError("the token does not identify a person")
         email, names = claims.get("email"), [f"subject:{subject}"]
         # An unverified e-mail address must not give the roles of its owner.
         is_verified = isinstance(email, str) and claims.get("email_verified") is True

@@ -218,10 +218,10 @@ class OperationPages(ConsolePart):
                     reason = next(iter(source.reasons), "")
                     count = f"{source.failed} failed. " if source.failed else ""
                     text = f"{source.name}: {count}{reason}"
-                    title = "Documents of a source could not be read"
+                    title = "Some documents of a source could not be read"
                     concerns.append(Concern(title, text, place, "See the reason"))
         if letters := await self.find_letters(user):
-            text = f"{len(letters)} messages could not be answered; the people received an apology."
+            text = f"{len(letters)} messages could not be answered; the users received an apology."
             concerns.append(Concern("Messages failed", text, "health", "Send again or drop"))
         return concerns
 
@@ -247,7 +247,9 @@ class OperationPages(ConsolePart):
         letter = await self._admin.read_dead_letter(form.read("id"))
         if letter is None or _assistant_of(letter) != form.assistant:
             raise ConsoleRefusedError(
-                404, "No such letter", "It was retried or deleted in the meantime."
+                404,
+                "This dead letter does not exist",
+                "The dead letter was retried or deleted in the meantime.",
             )
         return letter
 

@@ -146,7 +146,9 @@ class PeoplePages(ConsolePart):
         user, form = user_of(request), await receive(request, ConsoleRole.OWNER)
         key = await self._keys.get(form.read("id"))
         if key is None or key.tenant not in {tenant for tenant, _ in user.list_assistants()}:
-            raise ConsoleRefusedError(404, "No such key", "This key does not exist.")
+            raise ConsoleRefusedError(
+                404, "This key does not exist", "The key was deleted, or the link is wrong."
+            )
         if key.revoked_at is None:
             await self._keys.put(key.model_copy(update={"revoked_at": self._clock()}))
             log.warning("key_revoked", key=key.id, person=user.identity.shown)
@@ -173,7 +175,10 @@ class PeoplePages(ConsolePart):
         count = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'} erased"
         text = "The records no longer contain data of this person."
         if done.has_more:
-            text = "There are more: open the list of people, and forget this person again."
+            text = (
+                "This person has further conversations. Open the list of people, and forget "
+                "this person again."
+            )
         return show_notice(
             request, count, text, user=user_of(request), back=find_back(request, "people")
         )
@@ -199,6 +204,6 @@ def _read_origins(text: str) -> tuple[str, ...]:
 def _unknown_person() -> ConsoleRefusedError:
     return ConsoleRefusedError(
         404,
-        "No such person",
-        "There is no record of this person: it has expired, was erased, or never existed.",
+        "This person does not exist",
+        "There is no record of this person. It has expired, was erased, or never existed.",
     )

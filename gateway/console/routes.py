@@ -45,8 +45,9 @@ LONGEST_SEARCH = 200
 MOST_REQUESTS = 20
 REQUESTS = (PERSON, PERSON_DONE)
 UNSENT = (
-    "The server is busy, the conversation was erased or has expired, or the place in the chat is "
-    "no longer known. Send it again in a moment, or reach the person in another way."
+    "The server is busy, the conversation was erased or has expired, or the post in the "
+    "chat is no longer known. Send the answer again in a moment, or reach the person in "
+    "another way."
 )
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Days = Annotated[int, Query(ge=1, le=3660)]
@@ -176,7 +177,7 @@ class _Pages(ConsolePart):
             return await find(user)
         except away as error:
             log.warning("console_unavailable", error=str(error))
-            return [Concern("A part of the installation could not be checked", str(error), "")]
+            return [Concern("Part of the installation could not be checked", str(error), "")]
 
     @require(ConsoleRole.VIEWER, get="questions")
     async def questions(

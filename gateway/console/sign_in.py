@@ -136,7 +136,7 @@ class SignIn:
                 "This sign-in was started in another browser, or it took too long."
             )
         if not code:
-            raise _not_signed_in("The provider did not confirm who you are.")
+            raise _not_signed_in("The provider did not confirm your identity.")
         try:
             identity = await provider.identify(code, attempt)
         except SignInError as error:
@@ -191,7 +191,7 @@ class SignIn:
             raise ConsoleRefusedError(
                 404,
                 "Not set up",
-                "No provider for sign-in is configured: see the setting OIDC_ISSUER.",
+                "No sign-in provider is configured. See the setting OIDC_ISSUER.",
             )
         return self._provider
 
@@ -199,7 +199,7 @@ class SignIn:
         log.warning("console_provider_unavailable", error=str(error))
         return ConsoleRefusedError(
             503,
-            "The provider does not answer",
+            "The provider does not respond",
             "Your organisation's sign-in cannot be reached at the moment. Try again later; an "
             "operator of the server can open the console with: refdesk console",
         )

@@ -17,7 +17,7 @@ from gateway.sources import LONGEST_ADDRESS, NewSource, SourceKeeper
 from records.checks import CheckStore
 
 SCHEDULES = {
-    "": "only when asked",
+    "": "only on request",
     "0 * * * *": "every hour",
     "0 5 * * *": "every day at 5:00",
     "0 5 * * 1": "every Monday at 5:00",

@@ -199,7 +199,7 @@ class VerifiedPages(ConsolePart):
             raise NotSavedError(f"A verified answer can cite at most {MOST_PAGES} pages.")
         entries = await self._list_pages(name, ids)
         if len(entries) != len(ids):
-            raise NotSavedError("A chosen page is no longer there. Choose the pages again.")
+            raise NotSavedError("A chosen page no longer exists. Choose the pages again.")
         return [
             CitedPage(
                 document_id=entry.id,
@@ -237,4 +237,6 @@ def _is_changed(page: CitedPage, now: Mapping[str, Any]) -> bool:
 
 
 def _no_answer() -> ConsoleRefusedError:
-    return ConsoleRefusedError(404, "No such answer", "Somebody has removed it in the meantime.")
+    return ConsoleRefusedError(
+        404, "This answer does not exist", "The answer was removed in the meantime."
+    )

@@ -129,7 +129,8 @@ class WritingPages(ConsolePart):
             file = f"{FOLDER}/{name_file(title)}"
             if self._read_own(form.assistant, file):
                 raise NotSavedError(
-                    "There is a page with this title. Choose another title, or change that page."
+                    "A page with this title already exists. Choose another title, or change "
+                    "that page."
                 )
         data = f"# {title}\n\n{text}\n".encode()
         result = await self._catalog.write(*form.assistant, file, data)

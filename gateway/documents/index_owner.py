@@ -109,7 +109,10 @@ def _submission(question: Question, payload: Fields, seconds: float) -> Submissi
         frame=envelope.encode(),
         role=Role.INGESTION.value,
         deadline_seconds=seconds,
-        last_resort={"outcome": "failed", "error": "it did not finish before its time limit"},
+        last_resort={
+            "outcome": "failed",
+            "error": "the request did not finish before its time limit",
+        },
         accepted={"role": Role.INGESTION.value},
-        dead_letter_changes={"error": "it was given up; `refdesk dead` shows why"},
+        dead_letter_changes={"error": "the request failed; `refdesk dead` shows the reason"},
     )

@@ -30,11 +30,11 @@ class Uploads:
         if path.is_absolute() or not is_clean or len(path.parts) > _MOST_FOLDERS:
             return f"expected a file name such as hr/leave.pdf, found {name!r}"
         if any(part == ".." or is_left_out(part) for part in path.parts):
-            return f"expected a name without hidden folders and files, found {name!r}"
+            return f"the name must not contain hidden folders or files, found {name!r}"
         if fault := self._find_fault_of_place(path):
             return fault
         if path.suffix.lower() not in SUFFIXES | {ARCHIVE}:
-            return f"expected a format that is read, found {name!r}: {explain_skip(path)}"
+            return f"the format of {name!r} is not supported: {explain_skip(path)}"
         return ""
 
     def _find_fault_of_place(self, path: PurePosixPath) -> str:
@@ -42,14 +42,14 @@ class Uploads:
         sizes = [len(os.fsencode(part)) for part in path.parts]
         if max(sizes, default=0) > _LONGEST_PART or sum(sizes) > _LONGEST_PATH:
             return (
-                f"expected a name of at most {_LONGEST_PART} bytes for each folder and file, and "
-                f"of {_LONGEST_PATH} in all"
+                f"the name is too long: at most {_LONGEST_PART} bytes for each folder and "
+                f"file, and {_LONGEST_PATH} bytes in total"
             )
         above = (parent for parent in path.parents if str(parent) != ".")
         if (self.folder / path).is_dir() or any(
             (self.folder / pure_posix_path).is_file() for pure_posix_path in above
         ):
-            return f"expected the name of a file, found {str(path)!r}, which has a folder's name"
+            return f"{str(path)!r} is the name of a folder; choose another file name"
         return ""
 
     def keep(self, name: str, data: bytes) -> str:

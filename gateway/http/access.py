@@ -346,8 +346,9 @@ class Guard:
         if origin not in key.origins:
             _refuse(await self._failures.count_failure(visitor, credential))
             raise ForbiddenError(
-                "this public key is not valid for this website; to see its websites: refdesk keys "
-                "list; to create another key: refdesk keys create --public --origin WEBSITE",
+                "this public key is not valid for this website. To list its websites, run: "
+                "refdesk keys list. To create another key, run: refdesk keys create --public "
+                "--origin WEBSITE",
                 code="origin_not_allowed",
             )
         request.state.allowed_origin = origin
@@ -376,14 +377,14 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
     stated = caller.person_id
     if user_id is not None and caller.public:
         raise InvalidRequestError(
-            f"expected a secret key with {param}: with a public key, a signed token in the header "
-            "X-Person-Token names the person",
+            f"{param} requires a secret key; with a public key, a signed token in the header "
+            "X-Person-Token identifies the person",
             code="secret_key_required",
             param=param,
         )
     if user_id is not None and stated not in ("", user_id):
         raise InvalidRequestError(
-            f"expected the person of the header X-Person-Token as {param}, found another",
+            f"{param} and the header X-Person-Token identify different persons",
             code="conflicting_persons",
             param=param,
         )
@@ -391,7 +392,7 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
     if not person:
         return ()
     if caller.digests is None:
-        raise LookupError("expected a caller whose people have pseudonyms, found none")
+        raise LookupError("the pseudonyms of this caller's users are not available")
     return (caller.digests.of(caller.tenant, person, caller.person_issuer),)
 
 

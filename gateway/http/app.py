@@ -108,7 +108,7 @@ class Readiness(Health):
     accepting: bool = Field(
         description="false: requests are answered, but Redis stores no new question"
     )
-    reason: str = Field(default="", description="why no question can be taken")
+    reason: str = Field(default="", description="why no question can be accepted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ AssistantName = Annotated[
     Query(
         alias="assistant",
         max_length=64,
-        description="one of the key's assistants; the default is the first",
+        description="assistant of the key; default: the first",
     ),
 ]
 Release = Literal["checked", "approved"]
@@ -331,8 +331,8 @@ async def _check_session(
     """
     if token is None:
         raise ForbiddenError(
-            "a conversation that was opened with a public key needs its token in the header "
-            "X-Conversation-Token; POST /v1/conversations gives both",
+            "a conversation that was opened with a public key requires its token in the header "
+            "X-Conversation-Token; POST /v1/conversations returns both",
             code="missing_conversation_token",
         )
     credential = digest_of("\x1f".join((*access.question().conversation, token)))

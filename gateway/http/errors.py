@@ -107,7 +107,7 @@ class Problem(BaseModel):
 
     message: str
     type: str = Field(examples=["invalid_request_error"])
-    param: str | None = Field(None, description="field of the request that is wrong")
+    param: str | None = Field(None, description="invalid field of the request")
     code: str | None = None
     request_id: str = Field(description="id of this request in the logs")
 
@@ -152,7 +152,7 @@ def waiting_headers(error: HttpError) -> dict[str, str]:
 def describe_problem(error: Mapping[str, Any]) -> str:
     """Return what was expected, and the type of the value that was received."""
     if error["type"] == "extra_forbidden":
-        return "a field is not expected here"
+        return "unknown field"
     if error["type"] == "missing":
         return "expected a value; found none"
     expected = str(error["msg"])
@@ -217,7 +217,7 @@ async def _answer_unrouted(request: Request, error: Exception) -> Response:
     raised = cast("HTTPException", error)
     message = str(raised.detail)
     if raised.status_code == 404 and message == "Not Found":
-        message = "there is nothing at this path; GET /openapi.json lists all paths"
+        message = "this path does not exist; GET /openapi.json lists all paths"
     if raised.status_code == 405:
         allowed = (raised.headers or {}).get("Allow", "another method")
         message = f"the method is not allowed at this path: expected {allowed}"

@@ -100,7 +100,7 @@ class SearchQuery(BaseModel, frozen=True, extra="forbid"):
     query: str = Field(
         min_length=1,
         max_length=LONGEST_QUERY,
-        description="a question or key words, in any language",
+        description="question or keywords, in any language",
         examples=["How do I configure routing rules?"],
     )
     limit: int = Field(10, ge=1, le=MOST_PASSAGES, description="maximum number of passages")
@@ -111,7 +111,7 @@ class SearchHit(LibraryPassage, frozen=True):
 
     link: str | None = Field(
         None,
-        description="link that opens the document at its heading, as in the sources of an answer",
+        description="link to the passage in the document, as in the sources of an answer",
     )
 
 
@@ -119,8 +119,10 @@ class SearchAnswer(BaseModel):
     """The passages found, best first. Whether they answer the query has not been checked."""
 
     passages: list[SearchHit]
-    quality: str = Field(description="`excellent`, `good` or `poor`, by the index's calibration")
-    total: int = Field(description="number of all passages that were found")
+    quality: str = Field(
+        description="`excellent`, `good` or `poor`, according to the calibration of the index"
+    )
+    total: int = Field(description="total number of passages found")
     corrected: str | None = Field(None, description="the query with its spelling corrected")
     fallbacks: list[str] = Field([], description="parts of the search that failed")
 
@@ -165,8 +167,8 @@ def refuse_public(caller: Principal) -> None:
     """Raise `ForbiddenError` for a public key."""
     if caller.public:
         raise ForbiddenError(
-            "expected a secret key: a public key can only be used for conversations on its "
-            "websites",
+            "this request requires a secret key; a public key can only be used for "
+            "conversations on its websites",
             code="secret_key_required",
         )
 

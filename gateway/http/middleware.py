@@ -241,7 +241,8 @@ class RequestLog:
 def visitors_refused() -> ForbiddenError:
     """Return the error for a public key that uploads a document or starts a review."""
     return ForbiddenError(
-        "expected a secret key: with a public key, documents and reviews are not available",
+        "this request requires a secret key; documents and reviews are not available with a "
+        "public key",
         code="secret_key_required",
     )
 
@@ -257,8 +258,8 @@ def check_json(scope: Scope, body: bytes) -> None:
     except (ValueError, RecursionError) as error:
         # The message does not repeat the body, and neither does Python's chained error.
         message = (
-            "expected a JSON body: in UTF-8, with numbers of a usual size, little nesting and "
-            "unique names"
+            "the body is not valid JSON in UTF-8, contains duplicate names or very large "
+            "numbers, or is nested too deeply"
         )
         if isinstance(error, json.JSONDecodeError):
             place = f"line {error.lineno}, column {error.colno}"

@@ -89,8 +89,8 @@ class StoredAttachments:
         stored = await self._store.put(question, document.id, document.encode())
         if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
-                f"expected at most {self._store.most_documents} documents of a usual size in a "
-                f"conversation, found no room for another one: start a new conversation",
+                f"the conversation is full; it can contain at most {self._store.most_documents} "
+                "documents of a usual size. Start a new conversation",
                 "too_many_documents",
             )
         return replace(name_document(document), is_new=stored is Stored.ADDED)
@@ -194,13 +194,13 @@ class NamedDocumentFinder:
         if own and indexed:
             ids = " and ".join(_show(entry.id) for entry in (*indexed[:1], *own))
             raise DocumentUnknownError(
-                f"expected the name of one rule, found {_show(wanted)}, which is the name of a "
-                f"document of the index and of one of this conversation: name one by its id, {ids}"
+                f"{_show(wanted)} is the name of both a document of the index and a document of "
+                "this "
+                f"conversation; specify one of their ids: {ids}"
             )
         if not (own or indexed):
             raise DocumentUnknownError(
-                f"expected the id, file or title of a document, found {_show(wanted)}, which is "
-                "not the name of any document"
+                f"no document has the id, file name or title {_show(wanted)}"
             )
         return own or indexed
 
@@ -214,8 +214,8 @@ class NamedDocumentFinder:
             entries = await self._select(question, selection, groups, MOST_FOUND + 1)
             if len(entries) > MOST_FOUND:
                 raise DocumentUnknownError(
-                    f"expected a folder of at most {MOST_FOUND} documents, found more in "
-                    f"{_show(name)}"
+                    f"the folder {_show(name)} contains more than {MOST_FOUND} documents, the "
+                    "maximum of a review"
                 )
             if entries:
                 return [
@@ -281,8 +281,8 @@ def _refuse_several(name: str, entries: Sequence[DocumentEntry]) -> None:
     if len(entries) > 1:
         shown = ", ".join(_show(entry.id) for entry in entries[:_SHOWN])
         raise DocumentUnknownError(
-            f"expected the title of one document, found {_show(name)}, which is that of "
-            f"{len(entries)}: name one of them by its id, such as {shown}"
+            f"{len(entries)} documents have the title {_show(name)}; specify the id of one of "
+            f"them, such as {shown}"
         )
 
 

@@ -99,7 +99,7 @@ def find_local_caller(
             return McpCaller(person, assistant)
         caller = await guard.caller(_make_request(key))
         if caller.public:
-            raise ForbiddenError("expected a secret key", code="secret_key_required")
+            raise ForbiddenError("this request requires a secret key", code="secret_key_required")
         await guard.admit(caller)
         return McpCaller(caller, assistant)
 

@@ -90,26 +90,26 @@ class AskArguments(BaseModel):
     """A question, or the next message of a conversation."""
 
     question: str = Field(
-        max_length=LONGEST_CHARACTERS, description="the question, in any language, as a person asks"
+        max_length=LONGEST_CHARACTERS, description="question in natural language, in any language"
     )
     conversation_id: str | None = Field(
         None,
         pattern=ID,
-        description="continues a conversation: the id in an earlier result of `ask`. Needed to "
-        "answer a clarification",
+        description="id of the conversation to continue, from an earlier result of `ask`; "
+        "required to answer a clarification",
     )
 
 
 class SearchArguments(BaseModel):
     """The arguments of a search."""
 
-    query: str = Field(max_length=LONGEST_QUERY, description="a question or key words")
+    query: str = Field(max_length=LONGEST_QUERY, description="question or keywords")
 
 
 class FetchArguments(BaseModel):
     """The id of a search result."""
 
-    id: str = Field(max_length=LONGEST_QUERY, description="the id of a result of `search`")
+    id: str = Field(max_length=LONGEST_QUERY, description="id of a result of `search`")
 
 
 class CitedSource(BaseModel):
@@ -125,18 +125,18 @@ class AskResult(BaseModel):
     """The outcome of a question."""
 
     outcome: Literal["answered", "clarification", "refused", "superseded", "failed"] = Field(
-        description="`clarification`: the text asks back, so ask the person, and call `ask` with "
-        "their reply and this conversation_id; `refused`: the question is out of scope, or no "
+        description="`clarification`: the text is a question to the user; call `ask` with the "
+        "user's reply and this conversation_id; `refused`: the question is out of scope, or no "
         "answer was found in the passages that were read; `failed`: a fault, which says nothing "
         "about the documents"
     )
     text: str = Field(description="Markdown; `[1]` cites the source with this number")
     sources: list[CitedSource] = []
-    options: list[str] = Field([], description="replies that a clarification offers")
+    options: list[str] = Field([], description="options of a clarification")
     answered_by: str | None = Field(
         None,
-        description="`search`: no model wrote this text; it consists of passages that "
-        "nobody judged",
+        description="`search`: the text consists of passages found by the search; no model "
+        "wrote or judged it",
     )
     conversation_id: str
     message_id: str
@@ -192,9 +192,10 @@ TOOLS = [
     _tool(
         "ask",
         "Ask the desk",
-        "Answer a question from the organisation's documents. The answer says only what the "
-        "documents say and cites a source for every claim. It may ask for clarification, or "
-        "refuse a question that the documents do not cover.",
+        "Answer a question from the organisation's documents. The answer contains only "
+        "statements of the documents and cites a source for every claim. Instead of an answer, "
+        "the result can be a clarification, or a refusal if the documents do not cover the "
+        "question.",
         AskArguments,
         AskResult,
         read_only=False,
@@ -202,7 +203,8 @@ TOOLS = [
     _tool(
         "search",
         "Search the documents",
-        "Find documents about a query. Returns ids for `fetch`, with the best passage of each.",
+        "Find documents that match a query. Returns ids for `fetch`, with the best passage of "
+        "each.",
         SearchArguments,
         SearchResults,
         read_only=True,
@@ -210,7 +212,7 @@ TOOLS = [
     _tool(
         "fetch",
         "Read a document",
-        "Return the whole text of a document that `search` found.",
+        "Return the full text of a document from the results of `search`.",
         FetchArguments,
         FetchedDocument,
         read_only=True,

@@ -43,8 +43,8 @@ KEPT_LOCALES = 10_000
 JOINED = "joined"
 SENT = "white_check_mark"
 _TICKET = re.compile(r"/v1/handover/([A-Za-z0-9_=.-]{1,2000})", re.ASCII)
-NO_EVENT = "expected an event of Slack, found another form"
-NOT_SUBSCRIBED = "expected an event to which the app is subscribed"
+NO_EVENT = "the event of Slack has an unexpected form"
+NOT_SUBSCRIBED = "the app is not subscribed to this event"
 NAME = "Refdesk"
 
 

@@ -44,12 +44,10 @@ class SlackSignature:
         at, signature = headers.get(TIME_HEADER, ""), headers.get(SIGNATURE_HEADER, "")
         if not _TIME.fullmatch(at) or not _SIGNATURE.fullmatch(signature):
             raise WebhookRefusedError(
-                401, "signature_invalid", "expected a request that Slack signed"
+                401, "signature_invalid", "the signature of Slack is missing or invalid"
             )
         if abs(time.time() - int(at)) > FRESH_SECONDS:
-            raise WebhookRefusedError(
-                401, "signature_expired", "expected a request with a recent signature of Slack"
-            )
+            raise WebhookRefusedError(401, "signature_expired", "the signature of Slack is too old")
 
     def check_body(self, headers: Mapping[str, str], body: bytes) -> None:
         """Reject a body that does not match the signature."""
@@ -57,7 +55,7 @@ class SlackSignature:
         digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(f"v0={digest}", headers[SIGNATURE_HEADER]):
             raise WebhookRefusedError(
-                401, "signature_invalid", "expected a request that Slack signed"
+                401, "signature_invalid", "the signature of Slack is missing or invalid"
             )
 
 

@@ -118,7 +118,7 @@ class SlackCalls:
             )
         ts = sent.get("ts")
         if not isinstance(ts, str):
-            raise PushError(f"expected the `ts` of what was posted, found {ts!r}")
+            raise PushError(f"Slack returned no valid `ts` for the post, found {ts!r}")
         return ts
 
     async def update(
@@ -155,7 +155,9 @@ class SlackCalls:
             reply = await self._client.usergroups_users_list(usergroup=user_group)
         members = reply.get("users")
         if not isinstance(members, list):
-            raise RetryableError(f"expected `users` of a user group, found {members!r:.40}", 0.25)
+            raise RetryableError(
+                f"Slack returned no valid `users` for the user group, found {members!r:.40}", 0.25
+            )
         return tuple(map(str, members))
 
     @asynccontextmanager
@@ -181,7 +183,7 @@ async def translate_errors(*, already: frozenset[str] = ALREADY) -> AsyncIterato
     except SlackApiError as error:
         raise _translate_error(error, already) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
-        raise RetryableError(f"no answer from Slack: {type(error).__name__}", 0.25) from error
+        raise RetryableError(f"Slack did not respond: {type(error).__name__}", 0.25) from error
 
 
 def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception:
@@ -193,7 +195,7 @@ def _translate_error(error: SlackApiError, already: frozenset[str]) -> Exception
     if code in already:
         return NoOpError(code)
     if response.status_code >= 500 or code in LATER | LOCKED_OUT:
-        return RetryableError(f"no answer from Slack: {code}", 0.25)
+        return RetryableError(f"Slack did not respond: {code}", 0.25)
     if code in BLOCKS_REFUSED:
         return BlocksError(f"Slack refused the blocks: {code}")
     return (PostNotFoundError if code in GONE else PermanentError)(

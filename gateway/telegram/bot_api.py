@@ -214,7 +214,7 @@ def _translate_error(error: TelegramError) -> PushError:
             # Undelivered replies wait for a process with a valid token.
             return RetryableError(f"Telegram does not accept the token of the bot: {error}", 0.25)
         case NetworkError():
-            return RetryableError(f"Telegram does not answer: {error}", 0.25)
+            return RetryableError(f"Telegram does not respond: {error}", 0.25)
         case Forbidden():
             return PermanentError(f"Telegram does not allow the request: {error}")
     return PermanentError(f"Telegram rejected the request: {error}")

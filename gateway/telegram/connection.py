@@ -259,9 +259,7 @@ async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
     try:
         await bot.initialize()
     except InvalidToken as error:
-        raise BotError(
-            "expected the token of a Telegram bot, found one that Telegram rejects"
-        ) from error
+        raise BotError("Telegram rejects the token of the bot") from error
     except TelegramError as error:
         raise BotError(f"Telegram cannot be reached: {error}") from error
     try:
@@ -307,7 +305,7 @@ def telegram_webhook(
         given = headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode(), secret.encode()):
             raise WebhookRefusedError(
-                401, "secret_token_invalid", "expected the secret token of the webhook"
+                401, "secret_token_invalid", "the secret token of the webhook is missing or invalid"
             )
 
     async def handle_update(_request: Request, body: bytes) -> Response:

@@ -28,7 +28,7 @@ async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str
             learned = await learn_calibrations(index, embedder, known)
         except EmbeddingFailed as error:
             log.warning("calibration_failed", embedding=embedder.name, error=str(error))
-            reason = f"it could not be calibrated: {error}"
+            reason = f"the embedding model could not be calibrated: {error}"
             return (f"EMBEDDING_MODEL={embedder.name}", reason), *await find_notes(index)
         if dict(learned) != dict(known):
             await index.put_calibrations(learned)

@@ -220,7 +220,7 @@ class Confluence:
             f"{restriction.what}: {', '.join(restriction.groups) or 'people only'}"
             for restriction in restricting
         )
-        return Readers(reason=f"no group may read it, so nobody can read it here ({shown})")
+        return Readers(reason=f"no group can read this page, so nobody can read it here ({shown})")
 
     async def fetch(self, item: Listed) -> Fetched:
         if item.id.startswith("att"):
@@ -250,8 +250,8 @@ class Confluence:
             what = f"the space {self._key!r}" if self._key else "a space"
             raise ConnectorError(
                 self._client.address,
-                f"expected {what} at {self._client.address}, found none that the account may read: "
-                "check the space key and the permissions of the account",
+                f"the account cannot read {what} at {self._client.address}; check the space key "
+                "and the permissions of the account",
             )
         return spaces
 
@@ -315,7 +315,8 @@ class Confluence:
         except ItemError as error:
             raise ItemError(
                 self._client.address,
-                f"who may read it is unknown, because what is above it cannot be read: {error}",
+                "the readers of this page are unknown, because a page above it cannot be read: "
+                f"{error}",
             ) from error
 
     async def _list_attached(self, item: Listed) -> tuple[Listed, ...]:

@@ -215,7 +215,9 @@ class ServiceClient:
                 f"{place} is busy or limits its requests ({status}): it will be retried later",
             )
         if status in _GONE:
-            raise ItemGoneError(place, f"it does not exist for this account ({status})")
+            raise ItemGoneError(
+                place, f"the page does not exist or is not visible to this account ({status})"
+            )
         if status == _FORBIDDEN:
             raise ItemForbiddenError(
                 place,
@@ -227,7 +229,7 @@ class ServiceClient:
                 f"{place} redirects to another address, and credentials are not sent to redirect "
                 "targets: check the configured address",
             )
-        raise ItemError(place, f"its server responded with status {status}")
+        raise ItemError(place, f"the server responded with status {status}")
 
 
 class _AnyAnswer(BaseModel, extra="allow"):
@@ -482,7 +484,7 @@ def survey_service(place: str, folder: Path, outcome: StoreOutcome, *_: Any) -> 
 
 def _describe_answer(url: str, path: str, error: Exception) -> ItemError:
     reason = " ".join(str(error).split())[:200]
-    return ItemError(url, f"its answer to {path} has an unexpected form: {reason}")
+    return ItemError(url, f"the response to {path} has an unexpected form: {reason}")
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -64,8 +64,8 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
     if not any(blob.path.is_relative_to(wanted) for blob in blobs):
         raise RepositoryError(
             repository,
-            f"expected files in {folder or 'the repository'!r} at revision {copied.revision!r} of "
-            f"{repository}, found none",
+            f"{folder or 'the repository'!r} contains no files at revision {copied.revision!r} "
+            f"of {repository}",
         )
     paths = {blob.path for blob in blobs}
     if len(paths) < len(blobs) or any(paths.intersection(path.parents) for path in paths):
@@ -93,7 +93,7 @@ def find_places(repository: Path) -> list[Path]:
     if process.returncode != 0:
         process = _run(repository, "rev-parse", "--absolute-git-dir")
     if process.returncode != 0:
-        raise RepositoryError(repository, f"expected a Git repository at {repository}, found none")
+        raise RepositoryError(repository, f"there is no Git repository at {repository}")
     place = Path(os.fsdecode(process.stdout.removesuffix(b"\n")))
     top = place.parent if place.name == ".git" else place
     given = Path(os.path.abspath(repository))
@@ -101,7 +101,7 @@ def find_places(repository: Path) -> list[Path]:
         # The folders above it, whose rules of access hold, would be those of another place.
         raise RepositoryError(
             repository,
-            f"expected the working tree of the repository at {given}, found it at {top}: its "
+            f"the working tree of the repository at {given} is at {top}, because its "
             "configuration sets core.worktree",
         )
     if os.path.realpath(given) != os.path.realpath(top):
@@ -152,8 +152,8 @@ def _find_commit(repository: Path, revision: str) -> str:
         reason = process.stderr.decode("utf-8", "replace").strip().split("\n")[0]
         raise RepositoryError(
             repository,
-            f"expected a Git repository with the revision {revision or 'HEAD'!r} at {repository}, "
-            f"found none{': ' if reason else ''}{reason}",
+            f"there is no Git repository with the revision {revision or 'HEAD'!r} at "
+            f"{repository}{': ' if reason else ''}{reason}",
         )
     return process.stdout.decode("ascii").strip()
 
@@ -199,7 +199,7 @@ def _find_fault(mode: bytes, path: PurePosixPath, size: bytes) -> str:
         part in ("..", ".git") or "\0" in part for part in path.parts
     )
     if is_unsafe or not path.parts or len(path.parts) > DEEPEST_FOLDER:
-        return "its path leads outside of the repository, or is too deep"
+        return "the path leads outside the repository, or is too deep"
     return f"a file can have at most {MAX_BYTES} bytes" if int(size) > MAX_BYTES else ""
 
 
@@ -236,7 +236,7 @@ def _run(repository: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
             env=_environment(),
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise RepositoryError(repository, f"the program git cannot be used: {error}") from error
+        raise RepositoryError(repository, f"git cannot be executed: {error}") from error
 
 
 def _command(repository: Path, *words: str) -> list[str]:

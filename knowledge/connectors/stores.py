@@ -82,7 +82,7 @@ class _Copy:
         is_imitation = is_rules and not _keeps_name(path, name)
         if not is_imitation and str(path) not in self._present:
             return False
-        self.skipped.append((str(path), f"its name {name!r} looks like that of another file"))
+        self.skipped.append((str(path), f"the name {name!r} resembles the name of another file"))
         return True
 
     def _fetch(self, path: PurePosixPath, name: str, mark: str, *, is_rules: bool) -> None:
@@ -184,7 +184,8 @@ def _open(place: str) -> tuple[Any, str]:  # as above
     except ImportError as error:
         raise ConnectorError(
             place,
-            f"{scheme}:// needs the extra {SCHEMES[scheme]!r}: install refdesk[{SCHEMES[scheme]}]",
+            f"{scheme}:// requires the extra {SCHEMES[scheme]!r}: install "
+            f"refdesk[{SCHEMES[scheme]}]",
         ) from error
     except Exception as error:
         raise ConnectorError(place, _explain(error, place)) from error

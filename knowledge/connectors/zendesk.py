@@ -104,8 +104,8 @@ class Zendesk:
         if known is None or any(identifier not in known for identifier in ids):
             raise ItemError(
                 item.address,
-                "who may read it is unknown: the account is not allowed to list the user "
-                "segments, which requires a help center manager",
+                "the readers of this article are unknown, because the account is not allowed "
+                "to list user segments; use the account of a help center manager",
             )
         names = [known[identifier] for identifier in ids]
         if not self._everybody.isdisjoint(names):

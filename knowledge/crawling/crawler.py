@@ -219,7 +219,7 @@ class Crawler:
     async def _visit(self, visit: Visit) -> None:
         self._frontier.visited += 1
         if not self._entry.robots.allow(visit.url):
-            self._skip(visit, "robots.txt of its website excludes it")
+            self._skip(visit, "the robots.txt of the website excludes this page")
             return
         try:
             answer = await follow(
@@ -258,7 +258,7 @@ class Crawler:
         elif answer.status == _FOUND:
             await self._keep(answer, known, visit)
         else:
-            reason = f"its server answered with status {answer.status}"
+            reason = f"the server responded with status {answer.status}"
             self._outcome.failures.append((visit.url, reason))
 
     async def _keep(self, answer: WebResponse, known: MirroredPage | None, visit: Visit) -> None:
@@ -294,7 +294,9 @@ class Crawler:
         try:
             return await asyncio.to_thread(self._read_links, body, url)
         except ReadingError as error:
-            self._outcome.warnings.append((url, f"its links were not followed: {error}"))
+            self._outcome.warnings.append(
+                (url, f"the links of this page were not followed: {error}")
+            )
             return PageLinks()
 
     def _follow_links(self, links: PageLinks, url: str, visit: Visit) -> None:

@@ -133,7 +133,7 @@ async def _read_robots(fetcher: Fetcher, scope: CrawlScope) -> str:
         return ""
     if answer.status != _FOUND:
         raise FetchError(
-            f"{address} cannot be read, so no page was opened: its server answered with status "
+            f"{address} cannot be read, so no page was opened: the server responded with status "
             f"{answer.status}"
         )
     return answer.body.decode("utf-8", "replace")
@@ -159,7 +159,7 @@ async def _read_sitemaps(
             if answer.status != _FOUND:
                 if stated:
                     reason = (
-                        f"the sitemap was ignored: its server answered with status {answer.status}"
+                        f"the sitemap was ignored: the server responded with status {answer.status}"
                     )
                     entry.warnings.append((address, reason))
                 continue
@@ -185,7 +185,7 @@ def _unpack(data: bytes, most_bytes: int) -> bytes:
     try:
         unpacked = inflater.decompress(data, most_bytes + 1)
     except zlib.error as error:
-        raise FetchError(f"expected a sitemap in gzip, found a damaged one: {error}") from error
+        raise FetchError(f"the gzip file of the sitemap is damaged: {error}") from error
     if len(unpacked) > most_bytes:
         raise FetchError(
             f"a sitemap can have at most {most_bytes} bytes unpacked; this one has more"

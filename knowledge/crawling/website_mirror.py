@@ -27,12 +27,14 @@ class MirroredPage(BaseModel, frozen=True, extra="forbid"):
     """The last fetched state of a page; `file` is its name in the folder."""
 
     file: str = Field(pattern=r"^[0-9a-f]{64}$")
-    suffix: str = Field(pattern=r"^\.[a-z0-9]{1,10}$", description="which reader reads it")
+    suffix: str = Field(
+        pattern=r"^\.[a-z0-9]{1,10}$", description="reader for the format of the page"
+    )
     etag: str = ""
     last_modified: str = ""
     depth: int = Field(0, ge=0)
-    canonical: str = Field("", description="the address that the page names as its own, if other")
-    pictures: dict[str, str] = Field({}, description="files by the addresses that the page has")
+    canonical: str = Field("", description="canonical URL stated by the page, if different")
+    pictures: dict[str, str] = Field({}, description="files by the URLs on the page")
 
 
 class PageFields(TypedDict):

@@ -57,9 +57,7 @@ class ZipArchive:
         try:
             self._archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise WrongFormatError(f"expected a zip archive, found a damaged one: {error}") from (
-                error
-            )
+            raise WrongFormatError(f"the zip archive is damaged: {error}") from (error)
         self.members = self._archive.infolist()
         if len(self.members) > MOST_MEMBERS:
             raise TooLargeError(

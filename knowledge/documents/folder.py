@@ -27,7 +27,7 @@ DEEPEST_FOLDER = 64
 """Maximum depth of folders; deeper nesting is considered an error."""
 
 _DIGITS = re.compile(r"(\d{1,15})")
-_LEAVES = "found a link that leaves the folder, which is not followed"
+_LEAVES = "the link leaves the folder and was not followed"
 _SPECIAL = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -76,7 +76,7 @@ class FoundFile:
         opened = Path(f"/proc/self/fd/{descriptor}")
         place = os.readlink(opened) if opened.is_symlink() else os.path.realpath(self.location)
         if not Path(place).is_relative_to(self.top):
-            raise WrongFormatError(f"expected a file of the folder, {_LEAVES}")
+            raise WrongFormatError(_LEAVES)
 
 
 @dataclass(slots=True)
@@ -261,6 +261,6 @@ def _describe_conflict(restricting: Sequence[tuple[PurePosixPath, tuple[str, ...
     shown = dict.fromkeys(f"{name} is for {', '.join(groups)}" for name, groups in restricting)
     listed = "; ".join(list(shown)[:_MOST_SHOWN])
     return (
-        f"it was skipped, because its access rules have no group in common, so nobody could "
-        f"read it: {listed}"
+        "the document was skipped, because its access rules have no group in common, so "
+        f"nobody could read it: {listed}"
     )

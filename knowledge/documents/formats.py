@@ -68,14 +68,14 @@ _REASONS: Mapping[str, str] = {
     "source code, configuration or data":
         "py pyi ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
         "ini cfg conf env lock xml xsd proto graphql parquet sqlite db tf vue svelte swift",
-    "a log file; copy what people should find into a .txt file": "log",
+    "a log file; copy the relevant text into a .txt file": "log",
 }  # fmt: skip
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
 }
 _MEDIA = ("a picture", "an archive", "a recording", "part of a website")
 _UNKNOWN = "this format is not supported"
-_NO_SUFFIX = "it has no suffix, so its format is unknown"
+_NO_SUFFIX = "the file has no suffix, so its format is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,8 @@ def refuse_other_data(data: bytes) -> None:
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
-            "it contains data, but neither prepared documents nor an API description (OpenAPI)"
+            "the file contains data, but neither prepared documents nor an API description "
+            "(OpenAPI)"
         )
 
 
@@ -152,9 +153,9 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         at_end = path.suffix.lower() in furniture.MARKUP
         page = furniture.remove_repeated(page, location.repeated, at_end=at_end)
     except RecursionError as error:
-        raise WrongFormatError("expected less nesting than found") from error
+        raise WrongFormatError("the document is nested too deeply") from error
     if not page.blocks:
-        raise NoTextError("expected text, found none")
+        raise NoTextError("the document contains no text")
     # Content of others must not be opened to more people than its source allows.
     stated = (
         (location.groups, page.groups) if location.is_foreign else (page.groups, location.groups)

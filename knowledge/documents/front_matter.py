@@ -94,7 +94,7 @@ def parse_stated_groups(value: object) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list) or not names:
         raise ValueError(
-            f"expected the names of its groups, found {value!r:.80}; a public document has none"
+            f"expected a list of group names, found {value!r:.80}; omit it for a public document"
         )
     return parse_groups(names)
 

@@ -98,5 +98,5 @@ def _load(picture: "Image", damaged: tuple[type[Exception], ...]) -> "Image | st
 
 def _wrong_format() -> WrongFormatError:
     return WrongFormatError(
-        f"expected a picture ({', '.join(_FORMATS)}), found a damaged or another one"
+        f"expected a picture ({', '.join(_FORMATS)}), found a damaged file or another format"
     )

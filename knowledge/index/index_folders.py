@@ -121,7 +121,7 @@ class IndexFolders:
 
     def _describe_damage(self) -> IndexUnavailable:
         return IndexUnavailable(
-            f"expected the name of the index in {self._file}, found a damaged file: restore "
+            f"the file {self._file}, which contains the name of the index, is damaged; restore "
             "it, or remove the folder and ingest the documents again"
         )
 

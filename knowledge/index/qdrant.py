@@ -271,9 +271,9 @@ class QdrantIndex(IndexReader):
         lengths = {len(vector) for vector in vectors}
         if len(vectors) != len(document.chunks) or lengths - {self._identity.dimensions}:
             raise ValueError(
-                f"document {document.id!r} has {len(document.chunks)} chunks: expected as many "
-                f"vectors of {self._identity.dimensions} numbers, found {len(vectors)} of "
-                f"{sorted(lengths)}"
+                f"document {document.id!r}: expected {len(document.chunks)} vectors (one per "
+                f"chunk) with {self._identity.dimensions} dimensions, found {len(vectors)} with "
+                f"dimensions {sorted(lengths)}"
             )
 
 
@@ -283,4 +283,4 @@ def _list_versions(documents: Sequence[Point]) -> set[str]:
 
 def _describe_embedding(model: str, dimensions: int, forms: str) -> str:
     apart = f"questions and documents as {forms}" if forms else "questions and documents alike"
-    return f"{model!r} ({dimensions} numbers, {apart})"
+    return f"{model!r} ({dimensions} dimensions, {apart})"

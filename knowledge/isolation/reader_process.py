@@ -278,10 +278,10 @@ class _Child:
             self._complaints.seek(0)
             written = self._complaints.read()[-500:].decode("utf-8", "replace").strip()
             last = written.rpartition("\n")[2]
-            how = last or f"it was not ready after {_START_SECONDS:.0f} s"
+            how = last or f"the process was not ready after {_START_SECONDS:.0f} s"
             raise KnowledgeError(
                 f"the process that reads documents did not start in {_STARTS} attempts: {how}. "
-                "What is in the index stays; repeat the ingestion when the machine has room for it"
+                "The index was not changed; repeat the ingestion when the machine has enough memory"
             ) from error
         self._is_ready = True
 

@@ -46,15 +46,15 @@ async def read_attachment(
     shown = clean_name(name)
     path = PurePosixPath(shown)
     if formats.holds_many(path) or path.suffix.lower() == ".mbox":
-        raise WrongFormatError("expected a file that is one document, found a kind with many")
+        raise WrongFormatError("files that contain several documents cannot be attached")
     if not data.strip():
-        raise NoTextError("expected a document with text, found an empty file")
+        raise NoTextError("the file is empty")
     item = Item(shown, data, shown)
     prepared = await asyncio.to_thread(
         reader.prepare, item, path, locate(path, ()), most_characters=MOST_CHARACTERS
     )
     if not prepared.passages:
-        raise NoTextError("expected a document with text, found none")
+        raise NoTextError("the document contains no text")
     size = sum(len(passage.text) for passage in prepared.passages)
     if size > MOST_CHARACTERS:
         raise TooLargeError(f"expected at most {MOST_CHARACTERS:,} characters, found {size:,}")

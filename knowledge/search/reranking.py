@@ -103,7 +103,7 @@ class CrossEncoder:
                 scores = await call
         except TimeoutError as error:
             raise RerankingFailed(
-                f"expected scores from {self.name!r} within {self._seconds:.3g} s, found none"
+                f"{self.name!r} did not return scores within {self._seconds:.3g} s"
             ) from error
         if len(scores) != len(passages):
             raise RerankingFailed(
@@ -195,7 +195,7 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
             from fastembed.rerank.cross_encoder import TextCrossEncoder
         except ImportError as error:
             raise RerankingFailed(
-                "expected fastembed, found none: pip install 'refdesk[fastembed]'"
+                "the reranker requires fastembed: pip install 'refdesk[fastembed]'"
             ) from error
         known = sorted(model["model"] for model in TextCrossEncoder.list_supported_models())
         if model not in known:

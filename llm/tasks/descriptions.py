@@ -9,18 +9,24 @@ class DescribeInputs(BaseModel, frozen=True):
     """The content of the page."""
 
     title: str
-    crumbs: tuple[str, ...] = Field(default=(), description="where it stands, outermost first")
-    content: str = Field(description="its text, cut where it is very long")
+    crumbs: tuple[str, ...] = Field(
+        default=(), description="breadcrumbs of the page, outermost first"
+    )
+    content: str = Field(description="text of the page, truncated if it is very long")
     language: str = Field(default="en", description="ISO 639-1")
 
 
 class DescribeOutput(BaseModel, frozen=True):
     """The description, in the page's own language."""
 
-    description: str = Field(description="one sentence: what the page is for")
-    summary: str = Field(description="what it says, at most 120 words")
-    keypoints: tuple[str, ...] = Field(default=(), description="at most 12, one sentence each")
-    keywords: tuple[str, ...] = Field(default=(), description="at most 24, the page's own words")
+    description: str = Field(description="the purpose of the page in one sentence")
+    summary: str = Field(description="summary of the page in at most 120 words")
+    keypoints: tuple[str, ...] = Field(
+        default=(), description="at most 12 key points, one sentence each"
+    )
+    keywords: tuple[str, ...] = Field(
+        default=(), description="at most 24 keywords, in the words of the page"
+    )
 
 
 DESCRIBE = Task(
@@ -33,7 +39,7 @@ class SectionSummaryInputs(BaseModel, frozen=True):
     """The content of a part of a page."""
 
     title: str
-    place: str = Field(description="such as 2 of 7")
+    place: str = Field(description="position of the part, such as 2 of 7")
     content: str
     language: str = Field(default="en", description="ISO 639-1")
 
@@ -41,7 +47,7 @@ class SectionSummaryInputs(BaseModel, frozen=True):
 class SectionSummaryOutput(BaseModel, frozen=True):
     """The summary, in the page's own language."""
 
-    summary: str = Field(description="what the part says, at most 150 words")
+    summary: str = Field(description="summary of the part in at most 150 words")
 
 
 SECTION_SUMMARY = Task(
@@ -57,7 +63,9 @@ class DocumentSummaryInputs(BaseModel, frozen=True):
     """The page and the summaries of its parts, in order."""
 
     title: str
-    crumbs: tuple[str, ...] = Field(default=(), description="where it stands, outermost first")
+    crumbs: tuple[str, ...] = Field(
+        default=(), description="breadcrumbs of the page, outermost first"
+    )
     sections: tuple[str, ...]
     language: str = Field(default="en", description="ISO 639-1")
 

@@ -30,16 +30,18 @@ class TranslateInputs(BaseModel, frozen=True):
     """A text whose protected parts are replaced by placeholders `⟦1⟧`, `⟦2⟧`, ..."""
 
     text: str
-    language: str = Field(description="of the text, ISO 639-1")
+    language: str = Field(description="language of the text, ISO 639-1")
 
 
 class TranslateOutput(BaseModel, frozen=True):
     """The text in English, with the same placeholders."""
 
-    text_eng: str = Field(description="the text in clean English, places such as ⟦1⟧ unchanged")
-    confidence: Confidence = Field(description="how sure you are of the meaning")
+    text_eng: str = Field(
+        description="the text in clean English, with placeholders such as ⟦1⟧ unchanged"
+    )
+    confidence: Confidence = Field(description="how certain the meaning is")
     corrections: tuple[str, ...] = Field(
-        default=(), description="what was corrected, each in a few words: wrong -> right"
+        default=(), description="the corrections, each in a few words: wrong -> right"
     )
 
 
@@ -71,14 +73,19 @@ clarification.
 class EssenceInputs(BaseModel, frozen=True):
     """The last turn and the conversation before it."""
 
-    text: str = Field(description="what the user typed")
-    language: str = Field(default="", description="of the last turn, ISO 639-1")
-    text_eng: str = Field(default="", description="the same in English, when it was translated")
-    history: tuple[Turn, ...] = Field(default=(), description="oldest first")
+    text: str = Field(description="the text that the user typed")
+    language: str = Field(default="", description="language of the last turn, ISO 639-1")
+    text_eng: str = Field(
+        default="", description="English translation of `text`; empty: not translated"
+    )
+    history: tuple[Turn, ...] = Field(default=(), description="previous turns, oldest first")
     history_summary: str = ""
-    open_pause: Pause | None = Field(default=None, description="the desk's open question")
+    open_pause: Pause | None = Field(
+        default=None, description="the open question of the desk to the user"
+    )
     document_languages: tuple[str, ...] = Field(
-        default=(), description="of documents in other languages than the turn, ISO 639-1"
+        default=(),
+        description="languages of the documents that differ from that of the turn, ISO 639-1",
     )
 
 
@@ -88,21 +95,27 @@ class EssenceOutput(BaseModel, frozen=True):
     canonical_question: str
     context_type: ContextType
     questions: tuple[str, ...] = Field(
-        default=(), description="only of a turn with several questions: each in the turn's language"
+        default=(),
+        description="only if the turn contains several questions: each of them, in the turn's "
+        "language",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
-        default=(), description="only if languages of the documents are named"
+        default=(), description="only if `document_languages` lists languages"
     )
-    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
+    act: Act | None = Field(
+        default=None, description="only if the turn does not ask a new question"
+    )
+    style: AnswerStyle = Field(default="", description="only if the user requests a form of answer")
     answer_language: str = Field(
-        default="", description="only if the user asks for a language: its ISO 639-1 code"
+        default="", description="only if the user requests a language: its ISO 639-1 code"
     )
     from_now_on: bool = Field(
-        default=False, description="whether these two hold for all further answers"
+        default=False, description="whether this form and language apply to all further answers"
     )
     assumption: str = Field(
-        default="", description="only if the user wants an answer without choosing"
+        default="",
+        description="only if the user wants an answer without choosing an option: the assumed "
+        "meaning",
     )
 
 
@@ -120,7 +133,7 @@ class Meaning(BaseModel, frozen=True):
     """A possible meaning of an unclear question, as an option for the user."""
 
     label: str = Field(description="a few words in the user's language")
-    place: int = Field(default=0, description="number of the place that is about it; 0: none is")
+    place: int = Field(default=0, description="number of the location about this meaning; 0: none")
 
 
 Strictness = Literal["low", "medium", "high"]
@@ -131,16 +144,16 @@ class ScopeInputs(BaseModel, frozen=True):
     """The question, the scope of the assistant, and the locations that match the question best."""
 
     question: str
-    text: str = Field(default="", description="what the user typed")
+    text: str = Field(default="", description="the text that the user typed")
     related: tuple[str, ...] = Field(default=(), description="earlier user turns, newest first")
     domain_name: str
     domain_scope: str = ""
     strictness: Strictness = "medium"
     nearest: tuple[str, ...] = Field(
-        default=(), description="numbered places in the documents, best first"
+        default=(), description="numbered locations in the documents, best match first"
     )
     signs: tuple[str, ...] = Field(
-        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+        default=(), description="kinds of attack whose wording occurs in the turn; only a hint"
     )
     reviews_documents: bool = Field(
         default=False, description="whether the desk checks documents against rules"
@@ -154,7 +167,7 @@ class ScopeOutput(BaseModel, frozen=True):
     confidence: Confidence
     analysis: str = Field(description="one sentence")
     meanings: tuple[Meaning, ...] = Field(
-        default=(), description="only if unclear: what it could mean, the likeliest first"
+        default=(), description="only if unclear: the possible meanings, the most likely first"
     )
 
 
@@ -171,28 +184,36 @@ SCOPE = Task(
 class UnderstandInputs(BaseModel, frozen=True):
     """The last turn with placeholders such as `⟦1⟧`, the conversation, and matching locations."""
 
-    text: str = Field(description="what the user typed, protected parts as places")
-    places: tuple[str, ...] = Field(
-        default=(), description="what the places stand for, in order; long ones are cut"
+    text: str = Field(
+        description="the text that the user typed, with placeholders for protected parts"
     )
-    language: str = Field(description="of the text, ISO 639-1")
-    history: tuple[Turn, ...] = Field(default=(), description="oldest first")
+    places: tuple[str, ...] = Field(
+        default=(),
+        description="the protected parts behind the placeholders, in order; long parts are "
+        "truncated",
+    )
+    language: str = Field(description="language of the text, ISO 639-1")
+    history: tuple[Turn, ...] = Field(default=(), description="previous turns, oldest first")
     history_summary: str = ""
-    open_pause: Pause | None = Field(default=None, description="the desk's open question")
+    open_pause: Pause | None = Field(
+        default=None, description="the open question of the desk to the user"
+    )
     domain_name: str
     domain_scope: str = ""
     strictness: Strictness = "medium"
     nearest: tuple[str, ...] = Field(
-        default=(), description="numbered places, the best page first, each before its sections"
+        default=(),
+        description="numbered locations, the best page first, each page before its sections",
     )
     signs: tuple[str, ...] = Field(
-        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+        default=(), description="kinds of attack whose wording occurs in the turn; only a hint"
     )
     reviews_documents: bool = Field(
         default=False, description="whether the desk checks documents against rules"
     )
     document_languages: tuple[str, ...] = Field(
-        default=(), description="of documents in other languages than the turn, ISO 639-1"
+        default=(),
+        description="languages of the documents that differ from that of the turn, ISO 639-1",
     )
 
 
@@ -200,30 +221,36 @@ class RareDetails(BaseModel, frozen=True):
     """Details that only a few turns need; a field that does not apply stays empty."""
 
     corrections: tuple[str, ...] = Field(
-        default=(), description="misspelt English words: wrong -> right"
+        default=(), description="corrections of misspelt English words: wrong -> right"
     )
     questions: tuple[str, ...] = Field(
-        default=(), description="only of a turn with several questions: each in the turn's language"
+        default=(),
+        description="only if the turn contains several questions: each of them, in the turn's "
+        "language",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
-        default=(), description="only if languages of the documents are named"
+        default=(), description="only if `document_languages` lists languages"
     )
     meanings: tuple[Meaning, ...] = Field(
-        default=(), description="only if unclear: what it could mean, the likeliest first"
+        default=(), description="only if unclear: the possible meanings, the most likely first"
     )
     reason: str = Field(
-        default="", description="unless within: what is unclear, or why it is outside"
+        default="", description="unless within: the unclear part, or why the question is outside"
     )
-    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
-    style: AnswerStyle = Field(default="", description="only if the user asks for a form")
+    act: Act | None = Field(
+        default=None, description="only if the turn does not ask a new question"
+    )
+    style: AnswerStyle = Field(default="", description="only if the user requests a form of answer")
     answer_language: str = Field(
-        default="", description="only if the user asks for a language: its ISO 639-1 code"
+        default="", description="only if the user requests a language: its ISO 639-1 code"
     )
     from_now_on: bool = Field(
-        default=False, description="whether these two hold for all further answers"
+        default=False, description="whether this form and language apply to all further answers"
     )
     assumption: str = Field(
-        default="", description="only if the user wants an answer without choosing"
+        default="",
+        description="only if the user wants an answer without choosing an option: the assumed "
+        "meaning",
     )
 
 
@@ -234,7 +261,7 @@ class UnderstandOutput(BaseModel, frozen=True):
     """
 
     canonical_question: str = Field(
-        default="", description="in English; empty: the turn is this question already"
+        default="", description="the question in English; empty: identical to the turn"
     )
     context_type: ContextType
     verdict: Verdict
@@ -265,16 +292,20 @@ class AnsweredQuestion(BaseModel, frozen=True):
 class MatchVerifiedInputs(BaseModel, frozen=True):
     """The user's question, and the most similar questions with verified answers."""
 
-    question: str = Field(description="in a form that needs no conversation")
-    text: str = Field(default="", description="what the user typed")
-    answered: tuple[AnsweredQuestion, ...] = Field(description="the nearest first")
+    question: str = Field(
+        description="the question in a form that is understandable without the conversation"
+    )
+    text: str = Field(default="", description="the text that the user typed")
+    answered: tuple[AnsweredQuestion, ...] = Field(description="the most similar question first")
 
 
 class MatchVerifiedOutput(BaseModel, frozen=True):
     """The answered question with the same meaning, and the reason."""
 
     analysis: str = Field(description="one sentence")
-    number: int = Field(ge=0, description="of the answered question; 0: none means the same")
+    number: int = Field(
+        ge=0, description="number of the answered question with the same meaning; 0: none"
+    )
 
 
 MATCH_VERIFIED = Task(
@@ -292,14 +323,20 @@ class ClarifyInputs(BaseModel, frozen=True):
     """The reason for a clarification or refusal, and the fixed text to use if the model fails."""
 
     reason: ClarificationReason
-    message: str = Field(default="", description="what is unclear or missing")
-    question: str = Field(default="", description="the user's question, standing alone")
-    options: tuple[str, ...] = Field(default=(), description="shown below the text")
+    message: str = Field(default="", description="the unclear or missing information")
+    question: str = Field(default="", description="the user's question in standalone form")
+    options: tuple[str, ...] = Field(
+        default=(), description="options that are shown below the text"
+    )
     history: tuple[Turn, ...] = ()
-    language: str = Field(description="of the user, ISO 639-1")
+    language: str = Field(description="language of the user, ISO 639-1")
     topic: str
-    stage: str = Field(default="", description="who in the flow asks")
-    fixed_text: str = Field(description="in the user's language where there is one, else English")
+    stage: str = Field(
+        default="", description="stage of the flow that asks for clarification or refuses"
+    )
+    fixed_text: str = Field(
+        description="the fixed text in the user's language if available, otherwise in English"
+    )
 
 
 class ClarifyOutput(BaseModel, frozen=True):

@@ -13,16 +13,18 @@ class SpecialistInputs(BaseModel, frozen=True):
     """
 
     question: str
-    language: str = Field(default="en", description="of the user, ISO 639-1")
-    original_query: str = Field(default="", description="as the user wrote it")
-    recent_turns: tuple[str, ...] = Field(default=(), description="the last ones, shortened")
+    language: str = Field(default="en", description="language of the user, ISO 639-1")
+    original_query: str = Field(default="", description="the question in the words of the user")
+    recent_turns: tuple[str, ...] = Field(default=(), description="the last turns, shortened")
     previous_outputs: str = Field(
-        default="", description="what other specialists left, as compact JSON, shortened"
+        default="", description="results of other specialists as compact JSON, shortened"
     )
-    retrieved: tuple[str, ...] = Field(default=(), description="documents and places, a line each")
+    retrieved: tuple[str, ...] = Field(
+        default=(), description="documents and locations that the search found, one per line"
+    )
     gathered: tuple[str, ...] = Field(default=(), description="results of tools, shortened")
     output_schema: str = Field(
-        default="", description="JSON schema of the answer, where tools may be called first"
+        default="", description="JSON schema of the answer if tools may be called first; else empty"
     )
 
 
@@ -44,8 +46,8 @@ class KnownRequirement(BaseModel, frozen=True):
     severity: str = "mandatory"
     addressee: str = ""
     condition: str = ""
-    heading: str = Field(default="", description="where the law says it")
-    quotation: str = Field(default="", description="the words of the law")
+    heading: str = Field(default="", description="heading of the requirement in the law")
+    quotation: str = Field(default="", description="the wording of the law")
 
 
 class KnownVerdict(BaseModel, frozen=True):
@@ -66,9 +68,9 @@ class CandidateDocument(BaseModel, frozen=True):
     source: str = ""
     language: str = "en"
     is_attached: bool = Field(
-        default=False, description="whether the user gave it to the conversation"
+        default=False, description="whether the user added the document to the conversation"
     )
-    beginning: str = Field(default="", description="of its text")
+    beginning: str = Field(default="", description="beginning of the document's text")
 
 
 class ExtractorInputs(SpecialistInputs):
@@ -76,22 +78,24 @@ class ExtractorInputs(SpecialistInputs):
 
     candidates: tuple[CandidateDocument, ...] = ()
     passages: tuple[TextUnit, ...] = ()
-    most_results: int = Field(default=6, ge=1, description="of a search")
+    most_results: int = Field(default=6, ge=1, description="maximum number of results of a search")
 
 
 class ExtractorOutput(BaseModel, frozen=True):
     """The documents by role, and the passages worth reading; contains only IDs from the inputs."""
 
-    analysis: str = Field(default="", description="in one or two sentences")
-    documents: tuple[str, ...] = Field(default=(), description="ids of documents to be reviewed")
+    analysis: str = Field(default="", description="the reason in one or two sentences")
+    documents: tuple[str, ...] = Field(default=(), description="ids of the documents to review")
     against: tuple[str, ...] = Field(
-        default=(), description="ids of the laws or rules that they are reviewed against"
+        default=(), description="ids of the laws or rules against which they are reviewed"
     )
     offers: tuple[str, ...] = Field(
         default=(), description="ids of candidates that may be meant for a role without a document"
     )
     chunk_ids: tuple[str, ...] = Field(default=(), description="ids of useful passages")
-    notes: tuple[str, ...] = Field(default=(), description="what was assumed or not found")
+    notes: tuple[str, ...] = Field(
+        default=(), description="assumptions, and items that were not found"
+    )
 
 
 EXTRACTOR = Task(
@@ -143,27 +147,30 @@ class RequirementExtractorInputs(SpecialistInputs):
     target_law: str
     units: tuple[TextUnit, ...]
     document_language: str = Field(
-        default="en", description="of the reviewed document, for `fulfilled_by` and `broken_by`"
+        default="en",
+        description="language of the reviewed document, for `fulfilled_by` and `broken_by`",
     )
 
 
 class ListedRequirement(BaseModel, frozen=True):
     """An atomic rule that can be verified by itself."""
 
-    id: str = Field(default="", description="such as REQ-001; numbered again afterwards")
-    source_section: str = Field(description="the id of the unit that says it")
+    id: str = Field(default="", description="an id such as REQ-001; ids are renumbered afterwards")
+    source_section: str = Field(description="id of the unit that contains the requirement")
     quotation: str = Field(
-        default="", description="the words of the unit that say it, copied exactly"
+        default="", description="the words of the unit that state the requirement, copied exactly"
     )
     requirement: str = Field(
-        min_length=1, description="the rule in one sentence that can be checked by itself"
+        min_length=1, description="the rule in one sentence that can be checked independently"
     )
     severity: Literal["mandatory", "recommended", "optional"] = "mandatory"
-    applicability: str = Field(default="", description="the condition; empty: always")
+    applicability: str = Field(
+        default="", description="the condition under which the rule applies; empty: always"
+    )
     kind: Literal["duty", "ban", "permission", "definition"] = "duty"
     addressee: str = Field(default="", description="who has to act")
     granularity: Literal["sentence", "item", "unit"] = Field(
-        default="sentence", description="how much of the unit it is"
+        default="sentence", description="the part of the unit that states the requirement"
     )
     fulfilled_by: str = Field(
         default="", description="a clause of the document, in its language, that would fulfil it"
@@ -176,8 +183,10 @@ class ListedRequirement(BaseModel, frozen=True):
 class UnitWithout(BaseModel, frozen=True):
     """A unit that does not require anything of a document."""
 
-    source_section: str = Field(description="its id")
-    reason: str = Field(description="why, such as: a heading, says only when the law begins")
+    source_section: str = Field(description="id of the unit")
+    reason: str = Field(
+        description="the reason, such as: a heading, only states when the law takes effect"
+    )
 
 
 class RequirementExtractorOutput(BaseModel, frozen=True):
@@ -205,10 +214,10 @@ Effect = Literal["fulfils", "breaks", "unclear"]
 class ClauseReading(BaseModel, frozen=True):
     """The effect of a passage of the document on a requirement."""
 
-    passage: str = Field(description="its id")
+    passage: str = Field(description="id of the passage")
     requirement_id: str
     effect: Effect
-    reason: str = Field(default="", description="in one sentence")
+    reason: str = Field(default="", description="the reason in one sentence")
 
 
 class ComparedMeasures(BaseModel, frozen=True):
@@ -225,30 +234,34 @@ class ComplianceInputs(SpecialistInputs):
     """Requirements and passages of a document, and what is already known about them."""
 
     direction: Literal["clauses", "requirements"] = "requirements"
-    document: str = Field(default="", description="its title")
-    law: str = Field(default="", description="its title")
+    document: str = Field(default="", description="title of the document")
+    law: str = Field(default="", description="title of the law")
     requirements: tuple[KnownRequirement, ...]
     passages: tuple[TextUnit, ...]
-    is_whole: bool = Field(default=False, description="whether these are all of the document")
+    is_whole: bool = Field(
+        default=False, description="whether these passages are the whole document"
+    )
     comparisons: tuple[ComparedMeasures, ...] = ()
     readings: tuple[ClauseReading, ...] = Field(
-        default=(), description="what the reading of the clauses has found"
+        default=(), description="effects of the clauses that were examined first"
     )
 
 
 class QuotedPassage(BaseModel, frozen=True):
     """A part of a passage as evidence."""
 
-    passage: str = Field(description="its id")
-    quotation: str = Field(default="", description="the words that decide, copied exactly")
+    passage: str = Field(description="id of the passage")
+    quotation: str = Field(default="", description="the decisive words, copied exactly")
 
 
 class RequirementVerdict(BaseModel, frozen=True):
     """The verdict on one requirement; the reason comes before the fields that depend on it."""
 
     requirement_id: str
-    reason: str = Field(default="", description="in one or two sentences")
-    evidence: tuple[QuotedPassage, ...] = Field(default=(), description="none for a gap")
+    reason: str = Field(default="", description="the reason in one or two sentences")
+    evidence: tuple[QuotedPassage, ...] = Field(
+        default=(), description="the deciding passages; empty for a gap"
+    )
     status: Literal["COMPLIANT", "VIOLATION", "GAP", "UNDECIDED"]
     confidence: float = Field(ge=0, le=1, description="the probability that the status is right")
 
@@ -258,7 +271,9 @@ class ComplianceOutput(BaseModel, frozen=True):
 
     readings: tuple[ClauseReading, ...] = ()
     verdicts: tuple[RequirementVerdict, ...] = ()
-    notes: tuple[str, ...] = Field(default=(), description="what could not be judged, and why")
+    notes: tuple[str, ...] = Field(
+        default=(), description="requirements that could not be judged, and why"
+    )
 
 
 COMPLIANCE = Task(
@@ -286,7 +301,7 @@ class RankedRisk(BaseModel, frozen=True):
     severity: int = Field(ge=1, le=5)
     likelihood: int = Field(ge=1, le=5)
     reason: str
-    mitigation: str = Field(description="what would lessen it, in one sentence")
+    mitigation: str = Field(description="a measure that would reduce the risk, in one sentence")
 
 
 class RiskVerifierOutput(BaseModel, frozen=True):
@@ -315,7 +330,7 @@ class CitedStatement(BaseModel, frozen=True):
     passage: str = ""
     place: str = ""
     language: str = "en"
-    known: tuple[str, ...] = Field(default=(), description="problems that code has proved")
+    known: tuple[str, ...] = Field(default=(), description="problems that rules have already found")
 
 
 class CitationAuditorInputs(SpecialistInputs):
@@ -330,9 +345,13 @@ class CheckedStatement(BaseModel, frozen=True):
     id: str
     exists: bool = True
     says: Literal["yes", "partly", "no", "contradicts"]
-    omitted: tuple[str, ...] = Field(default=(), description="conditions that it leaves out")
+    omitted: tuple[str, ...] = Field(
+        default=(), description="conditions of the source that the statement omits"
+    )
     is_well_formatted: bool = True
-    problems: tuple[str, ...] = Field(default=(), description="sentences for people; none: good")
+    problems: tuple[str, ...] = Field(
+        default=(), description="the problems in complete sentences; empty: none"
+    )
 
 
 class CitationAuditorOutput(BaseModel, frozen=True):
@@ -359,7 +378,7 @@ class GapSynthesizerInputs(SpecialistInputs):
     verdicts: tuple[KnownVerdict, ...]
     passages: tuple[TextUnit, ...] = ()
     wrong_citations: tuple[str, ...] = ()
-    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+    today: str = Field(default="", description="the date in UTC, such as 2026-01-31")
 
 
 class FoundGap(BaseModel, frozen=True):
@@ -368,7 +387,9 @@ class FoundGap(BaseModel, frozen=True):
     kind: Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
     summary: str
     requirement_ids: tuple[str, ...] = ()
-    passages: tuple[str, ...] = Field(default=(), description="ids of the passages it is about")
+    passages: tuple[str, ...] = Field(
+        default=(), description="ids of the passages that the gap concerns"
+    )
 
 
 class GapSynthesizerOutput(BaseModel, frozen=True):
@@ -391,27 +412,29 @@ class ReportGeneratorInputs(SpecialistInputs):
 
     document: str
     law: str
-    counts: dict[str, int] = Field(default_factory=dict, description="verdicts by status")
+    counts: dict[str, int] = Field(default_factory=dict, description="number of verdicts by status")
     requirements: tuple[KnownRequirement, ...] = ()
     verdicts: tuple[KnownVerdict, ...] = ()
     risks: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
-    errors: tuple[str, ...] = Field(default=(), description="what specialists could not do")
+    errors: tuple[str, ...] = Field(default=(), description="errors of specialists")
 
 
 class Recommendation(BaseModel, frozen=True):
     """A change that is recommended because of one finding."""
 
     requirement_id: str
-    advice: str = Field(description="which clause to change or to add, with the words to put there")
+    advice: str = Field(description="the clause to change or add, with the proposed wording")
 
 
 class ReportGeneratorOutput(BaseModel, frozen=True):
     """Sentences for the report."""
 
-    summary: tuple[str, ...] = Field(default=(), description="at most five sentences")
+    summary: tuple[str, ...] = Field(
+        default=(), description="the executive summary in at most five sentences"
+    )
     recommendations: tuple[Recommendation, ...] = Field(
-        default=(), description="one for each finding, the most urgent first"
+        default=(), description="one recommendation for each finding, the most urgent first"
     )
 
 
@@ -447,11 +470,13 @@ class SynthesisInputs(SpecialistInputs):
 
     findings: tuple[FindingText, ...] = ()
     sources: tuple[SynthesisSource, ...]
-    left_out: int = Field(default=0, ge=0, description="sources for which there was no room")
-    notes: tuple[str, ...] = Field(
-        default=(), description="what was left out, added, assumed, or went wrong"
+    left_out: int = Field(
+        default=0, ge=0, description="number of sources that did not fit into the prompt"
     )
-    analysis: str = Field(default="", description="what was wrong with the answer before")
+    notes: tuple[str, ...] = Field(
+        default=(), description="omissions, additions, assumptions and errors"
+    )
+    analysis: str = Field(default="", description="the problems of the previous answer")
     attempt: int = 0
     may_ask_again: bool = Field(default=False, description="whether one more round is possible")
 
@@ -459,8 +484,8 @@ class SynthesisInputs(SpecialistInputs):
 class FurtherWork(BaseModel, frozen=True):
     """A specialist that has to run again before an answer is possible."""
 
-    specialist: str = Field(description="its name, such as extractor or compliance")
-    focus: str = Field(description="what it has to find or decide, in one sentence")
+    specialist: str = Field(description="name of the specialist, such as extractor or compliance")
+    focus: str = Field(description="the task of the specialist in one sentence")
 
 
 class SynthesisOutput(BaseModel, frozen=True):
@@ -468,10 +493,11 @@ class SynthesisOutput(BaseModel, frozen=True):
 
     status: Literal["answered", "insufficient_context"] = "answered"
     answer: str = Field(default="", description="Markdown; each claim ends with \\cite{id}")
-    missing: str = Field(default="", description="what the sources do not say")
+    missing: str = Field(default="", description="information that the sources do not contain")
     further: FurtherWork | None = Field(
         default=None,
-        description="null unless a round is possible and the answer would be wrong without it",
+        description="null unless another round is possible and the answer would be wrong "
+        "without it",
     )
 
 

@@ -15,17 +15,17 @@ class HydeExpansionInputs(BaseModel, frozen=True):
 
     query: str
     question: str = ""
-    language: str = Field(default="en", description="of the user, ISO 639-1")
+    language: str = Field(default="en", description="language of the user, ISO 639-1")
 
 
 class HydeExpansionOutput(BaseModel, frozen=True):
     """Texts to search with; they are not treated as facts."""
 
     passage: str = Field(
-        default="", description="a short passage as the documents could have it, invented"
+        default="", description="a short invented passage that could occur in the documents"
     )
     queries: tuple[str, ...] = Field(
-        default=(), description="at most 3 searches with other words for the same thing"
+        default=(), description="at most 3 queries for the same thing in other words"
     )
 
 
@@ -43,12 +43,14 @@ class PromptSource(BaseModel, frozen=True):
 
     number: int = Field(ge=1)
     chunk_id: str
-    place: str = Field(description="crumbs and headings, joined")
+    place: str = Field(description="breadcrumbs and headings, joined")
     language: str | None = None
-    version: str = Field(default="", description="that its document states; `place` has it, too")
+    version: str = Field(
+        default="", description="version that the document states; also part of `place`"
+    )
     text: str
     found: tuple[FoundPart, ...] = Field(
-        default=(), description="the chunks in it that the search found, best first"
+        default=(), description="the chunks of this source that the search found, best first"
     )
 
 
@@ -56,29 +58,30 @@ class RespondInputs(BaseModel, frozen=True):
     """The question, the sources, and the problems of an earlier answer."""
 
     question: str
-    language: str = Field(description="of the answer, ISO 639-1")
+    language: str = Field(description="language of the answer, ISO 639-1")
     sources: tuple[PromptSource, ...]
     augmented_prompt: str = Field(
         default="",
-        description="`sources` and `question` as text, each in a data block; empty: not made yet",
+        description="`sources` and `question` as text, each in a data block; empty: not "
+        "composed yet",
     )
-    language_name: str = Field(default="", description="of the answer, in English")
-    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    language_name: str = Field(default="", description="English name of that language")
+    domain_name: str = Field(default="", description="the configured name of the desk")
     domain_scope: str = Field(default="", description="the subject of the documents")
     names: tuple[str, ...] = Field(default=(), description="names that are never translated")
-    glossary: tuple[str, ...] = Field(default=(), description="terms and how answers use them")
-    tone: str = Field(default="", description="of the answer, as settings have it")
-    formatting: str = Field(default="", description="of the answer, as settings have it")
-    today: str = Field(default="", description="the date in UTC, as 2026-01-31")
+    glossary: tuple[str, ...] = Field(default=(), description="domain terms and how to use them")
+    tone: str = Field(default="", description="the configured tone of answers")
+    formatting: str = Field(default="", description="the configured format of answers")
+    today: str = Field(default="", description="the date in UTC, such as 2026-01-31")
     history: tuple[str, ...] = Field(
-        default=(), description="earlier turns without citations, oldest first; no source"
+        default=(), description="earlier turns without citations, oldest first; not a source"
     )
     assumption: str = ""
-    style: AnswerStyle = Field(default="", description="the form in which the user wants it")
-    earlier: str = Field(default="", description="the answer before, without what was left out")
-    analysis: str = Field(default="", description="what was wrong with the answer before")
+    style: AnswerStyle = Field(default="", description="the form of answer that the user requested")
+    earlier: str = Field(default="", description="the previous answer, without the removed parts")
+    analysis: str = Field(default="", description="the problems of the previous answer")
     refused: tuple[str, ...] = Field(
-        default=(), description="addresses of the answer before that may not be shown"
+        default=(), description="addresses in the previous answer that must not be shown"
     )
     attempt: int = 0
 
@@ -90,7 +93,8 @@ class RespondOutput(BaseModel, frozen=True):
     answer: str = Field(default="", description="Markdown; claims end with [n]")
     confidence: Confidence = 0.0
     missing: str = Field(
-        default="", description="in a few words: what the sources, or the question, do not say"
+        default="",
+        description="in a few words: the information missing from the sources or from the question",
     )
 
 
@@ -108,10 +112,10 @@ class JudgedSource(BaseModel, frozen=True):
     """A source that was available for the answer, with its number in the writer's prompt."""
 
     number: int = Field(ge=1)
-    place: str = Field(description="title, crumbs and headings, joined")
+    place: str = Field(description="title, breadcrumbs and headings, joined")
     text: str
-    is_cut: bool = Field(default=False, description="its section says more than `text`")
-    is_cited: bool = Field(default=False, description="by the answer")
+    is_cut: bool = Field(default=False, description="whether `text` is only a part of the section")
+    is_cited: bool = Field(default=False, description="whether the answer cites this source")
 
 
 class PromptPassage(BaseModel, frozen=True):
@@ -128,26 +132,39 @@ class JudgeInputs(BaseModel, frozen=True):
     """The question, the answer, its sources, and the passages that need a verdict."""
 
     question: str
-    language: str = Field(description="of the user, ISO 639-1")
-    language_name: str = Field(default="", description="of the user, in English")
+    language: str = Field(description="language of the user, ISO 639-1")
+    language_name: str = Field(default="", description="English name of that language")
     answer: str
     passages: tuple[PromptPassage, ...] = ()
     sources: tuple[JudgedSource, ...] = ()
-    missing: str = Field(default="", description="what the writer did not find in the sources")
-    assumption: str = Field(default="", description="what the answer assumes the user to mean")
-    facts: tuple[str, ...] = Field(default=(), description="that the user gave in pauses")
+    missing: str = Field(
+        default="", description="information that the writer did not find in the sources"
+    )
+    assumption: str = Field(
+        default="", description="the meaning of the question that the answer assumes"
+    )
+    facts: tuple[str, ...] = Field(
+        default=(), description="facts that the user gave in reply to pauses"
+    )
     attempt: int = 0
 
 
 class Verdict(BaseModel, frozen=True):
     """Whether sources support a passage; the reason comes before the verdict."""
 
-    passage: int = Field(ge=0, description="its number; 0 for another one that you doubt")
-    quote: str = Field(description="the words it is about, exactly as they stand in the answer")
-    reason: str = Field(default="", description="in at most ten words, before the verdict")
+    passage: int = Field(
+        ge=0,
+        description="number of the passage; 0 for a claim in doubt outside the numbered passages",
+    )
+    quote: str = Field(description="the judged words, copied exactly from the answer")
+    reason: str = Field(
+        default="", description="the reason in at most ten words, before the verdict"
+    )
     supported: bool
     source: int = Field(
-        default=0, ge=0, description="the source that says it and is not cited for it; else 0"
+        default=0,
+        ge=0,
+        description="number of a source that supports the passage but is not cited for it; else 0",
     )
 
 
@@ -157,16 +174,21 @@ class JudgeOutput(BaseModel, frozen=True):
     Models write the fields in this order, so reasons come before the fields that depend on them.
     """
 
-    claims_read: int = Field(ge=0, description="how many claims of the answer were compared")
+    claims_read: int = Field(ge=0, description="number of claims of the answer that were compared")
     verdicts: tuple[Verdict, ...] = Field(
-        default=(), description="one for each numbered passage and for each claim in doubt"
+        default=(), description="one verdict for each numbered passage and for each claim in doubt"
     )
-    missing: tuple[str, ...] = Field(default=(), description="what was asked and is not answered")
-    completeness: float = Field(ge=0, le=1, description="how far the answer meets the question")
-    accuracy: float = Field(ge=0, le=1, description="how far the sources say what it says")
-    language_matches: bool = Field(description="the answer is in the user's language")
+    missing: tuple[str, ...] = Field(
+        default=(), description="parts of the question that are not answered"
+    )
+    completeness: float = Field(
+        ge=0, le=1, description="how completely the answer addresses the question"
+    )
+    accuracy: float = Field(ge=0, le=1, description="to what extent the sources support the answer")
+    language_matches: bool = Field(description="whether the answer is in the user's language")
     analysis: str = Field(
-        default="", description="for whoever writes the next answer; empty when it is approved"
+        default="",
+        description="advice for the writer of the next answer; empty if this answer is approved",
     )
     decision: Literal["approve", "regenerate", "research", "clarify"]
 

@@ -13,16 +13,23 @@ from llm.tasks.search import PromptSource
 class PlannedWorker(BaseModel, frozen=True):
     """A planned worker with its brief."""
 
-    role: str = Field(description="one of the named types of workers")
-    specialization: str = Field(default="", description="its part or perspective, in a few words")
-    item: str = Field(
-        default="", description="the item that it looks up, as in `items`; else empty"
+    role: str = Field(description="one of the listed worker types")
+    specialization: str = Field(
+        default="", description="the worker's part or perspective, in a few words"
     )
-    objective: str = Field(description="what it finds out, in words that need no context")
-    output: str = Field(default="", description="the form of its result")
-    tools: tuple[str, ...] = Field(default=(), description="names of tools; none: the usual ones")
+    item: str = Field(
+        default="", description="the entry of `items` that the worker looks up; else empty"
+    )
+    objective: str = Field(
+        description="the information to find, in words that are understandable without context"
+    )
+    output: str = Field(default="", description="the form of the worker's result")
+    tools: tuple[str, ...] = Field(
+        default=(), description="names of tools; empty: the default tools"
+    )
     depends_on: tuple[int, ...] = Field(
-        default=(), description="positions of workers in this list, from 0, that come first"
+        default=(),
+        description="positions (from 0) in this list of the workers that must finish first",
     )
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
 
@@ -30,7 +37,10 @@ class PlannedWorker(BaseModel, frozen=True):
 class MissingFact(BaseModel, frozen=True):
     """A fact that only the user knows and that is required to begin."""
 
-    name: str = Field(description="lower case, digits and underscores, such as target_market")
+    name: str = Field(
+        description="identifier of lower-case letters, digits and underscores, such as "
+        "target_market"
+    )
     question: str
     type: Literal["text", "number", "date", "choice", "yes_no"] = "text"
     choices: tuple[str, ...] = ()
@@ -39,16 +49,18 @@ class MissingFact(BaseModel, frozen=True):
 class PlanSwarmOutput(BaseModel, frozen=True):
     """The decision about a question, and the workers."""
 
-    reasoning: str = Field(default="", description="in one or two sentences, first")
+    reasoning: str = Field(
+        default="", description="the reason in one or two sentences, before the other fields"
+    )
     action: Literal["simple_response", "orchestrate"]
     confidence: Confidence = 0.5
-    complexity: float = Field(ge=0, le=1, description="0: one look; 1: a project")
-    strategy: str = Field(default="", description="one of the named strategies, or empty")
+    complexity: float = Field(ge=0, le=1, description="0: one search suffices; 1: a project")
+    strategy: str = Field(default="", description="one of the listed strategies, or empty")
     items: tuple[str, ...] = Field(
-        default=(), description="where the answer is a table: what is asked about, one a row"
+        default=(), description="if the answer is a table: the items in question, one per row"
     )
     criteria: tuple[str, ...] = Field(
-        default=(), description="where the answer is a table: what is asked about each item"
+        default=(), description="if the answer is a table: the questions about each item"
     )
     needed: tuple[MissingFact, ...] = ()
     workers: tuple[PlannedWorker, ...] = ()
@@ -59,26 +71,37 @@ class PlanSwarmInputs(BaseModel, frozen=True):
 
     question: str
     earlier_turns: tuple[str, ...] = Field(
-        default=(), description="what the user said before in the conversation, oldest first"
+        default=(), description="earlier messages of the user in the conversation, oldest first"
     )
     active_question: str = Field(
-        default="", description="that the conversation is still about; empty: another topic begins"
+        default="",
+        description="the question that the conversation is still about; empty: a new topic begins",
     )
-    language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
-    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    language: str = Field(default="", description="language of the user, ISO 639-1; empty: unknown")
+    domain_name: str = Field(default="", description="the configured name of the desk")
     domain_scope: str = Field(default="", description="the subject of the documents")
     documents: tuple[str, ...] = Field(
-        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+        default=(),
+        description="ids, titles, kinds and versions; the last entry states how many further "
+        "documents are not listed",
     )
     document_languages: tuple[str, ...] = Field(
-        default=(), description="of all documents, ISO 639-1, the most frequent first"
+        default=(), description="languages of all documents, ISO 639-1, the most frequent first"
     )
-    tools: dict[str, str] = Field(default_factory=dict, description="by name")
+    tools: dict[str, str] = Field(
+        default_factory=dict, description="descriptions of the available tools, by name"
+    )
     most_workers: int = Field(default=32, ge=1)
-    strategy: str = Field(default="", description="that was chosen already; empty: none")
-    facts: dict[str, JsonValue] = Field(default_factory=dict, description="that the user gave")
-    done: tuple[str, ...] = Field(default=(), description="briefs of earlier plans, with results")
-    problems: tuple[str, ...] = Field(default=(), description="why the last plan did not do")
+    strategy: str = Field(
+        default="", description="the strategy that is already chosen; empty: none"
+    )
+    facts: dict[str, JsonValue] = Field(
+        default_factory=dict, description="facts that the user gave"
+    )
+    done: tuple[str, ...] = Field(
+        default=(), description="briefs of earlier plans with their results"
+    )
+    problems: tuple[str, ...] = Field(default=(), description="the problems of the last plan")
 
 
 PLAN_SWARM = Task(
@@ -91,24 +114,38 @@ class WorkOnTaskInputs(BaseModel, frozen=True):
     """The brief of one worker."""
 
     objective: str
-    question: str = Field(default="", description="of the user, of which the brief is a part")
-    language: str = Field(default="", description="of the user, ISO 639-1; empty: unknown")
-    persona: str = Field(default="", description="in whose voice the answer will be written")
-    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    question: str = Field(
+        default="", description="the user's question, of which the brief is a part"
+    )
+    language: str = Field(default="", description="language of the user, ISO 639-1; empty: unknown")
+    persona: str = Field(
+        default="", description="role or person in whose voice the answer will be written"
+    )
+    domain_name: str = Field(default="", description="the configured name of the desk")
     domain_scope: str = Field(default="", description="the subject of the documents")
     documents: tuple[str, ...] = Field(
-        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+        default=(),
+        description="ids, titles, kinds and versions; the last entry states how many further "
+        "documents are not listed",
     )
     document_languages: tuple[str, ...] = Field(
-        default=(), description="of all documents, ISO 639-1, the most frequent first"
+        default=(), description="languages of all documents, ISO 639-1, the most frequent first"
     )
-    criteria: tuple[str, ...] = Field(default=(), description="what is asked about its item")
-    role: str = Field(default="", description="the type of worker")
+    criteria: tuple[str, ...] = Field(
+        default=(), description="the questions about the worker's item"
+    )
+    role: str = Field(default="", description="the worker type")
     specialization: str = ""
     output: str = Field(default="", description="the form of the result")
-    known: dict[str, JsonValue] = Field(default_factory=dict, description="that the user said")
-    found: tuple[str, ...] = Field(default=(), description="by the workers before it")
-    most_calls: int = Field(default=8, ge=1, description="calls of one message")
+    known: dict[str, JsonValue] = Field(
+        default_factory=dict, description="facts that the user gave"
+    )
+    found: tuple[str, ...] = Field(
+        default=(), description="results of the workers on which this worker depends"
+    )
+    most_calls: int = Field(
+        default=8, ge=1, description="maximum number of tool calls in one message"
+    )
 
 
 WORK_ON_TASK = Task(
@@ -120,49 +157,58 @@ WORK_ON_TASK = Task(
 class WorkerFinding(BaseModel, frozen=True):
     """The text of a worker, with the numbers of its sources; empty if it found nothing."""
 
-    worker: str = Field(description="its part or perspective")
+    worker: str = Field(description="the worker's part or perspective")
     objective: str
     text: str
-    sources: tuple[int, ...] = Field(default=(), description="numbers of what it found, best first")
-    problem: str = Field(default="", description="why it has no result")
+    sources: tuple[int, ...] = Field(
+        default=(), description="numbers of the sources that the worker found, best first"
+    )
+    problem: str = Field(default="", description="the reason for a missing result")
 
 
 class SynthesizeFindingsInputs(BaseModel, frozen=True):
     """The question, the texts of the workers, and the passages that they found."""
 
     question: str
-    language: str = Field(description="of the answer, ISO 639-1")
-    language_name: str = Field(default="", description="of the answer, in English")
-    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    language: str = Field(description="language of the answer, ISO 639-1")
+    language_name: str = Field(default="", description="English name of that language")
+    domain_name: str = Field(default="", description="the configured name of the desk")
     domain_scope: str = Field(default="", description="the subject of the documents")
-    persona: str = Field(default="", description="in whose voice the answer is written")
-    strategy: str = Field(default="", description="by which the question was divided")
-    style: AnswerStyle = Field(default="", description="the form in which the user wants it")
-    items: tuple[str, ...] = Field(default=(), description="the rows of the table, if it is one")
+    persona: str = Field(
+        default="", description="role or person in whose voice the answer is written"
+    )
+    strategy: str = Field(default="", description="the strategy that divided the question")
+    style: AnswerStyle = Field(default="", description="the form of answer that the user requested")
+    items: tuple[str, ...] = Field(
+        default=(), description="the rows of the table, if the answer is a table"
+    )
     criteria: tuple[str, ...] = Field(default=(), description="the columns of the table")
     sources: tuple[PromptSource, ...]
     findings: tuple[WorkerFinding, ...]
-    facts: tuple[str, ...] = Field(default=(), description="that the user gave")
-    left_out: int = Field(default=0, ge=0, description="passages for which there was no room")
-    analysis: str = Field(default="", description="what was wrong with the answer before")
+    facts: tuple[str, ...] = Field(default=(), description="facts that the user gave")
+    left_out: int = Field(
+        default=0, ge=0, description="number of passages that did not fit into the prompt"
+    )
+    analysis: str = Field(default="", description="the problems of the previous answer")
     avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
-    before: str = Field(default="", description="the answer before, which is written anew")
+    before: str = Field(default="", description="the previous answer, which is to be rewritten")
 
 
 class TableCell(BaseModel, frozen=True):
     """The finding about one item and one criterion."""
 
-    item: str = Field(description="as it is listed")
-    criterion: str = Field(description="as it is listed")
+    item: str = Field(description="the item, copied from `items`")
+    criterion: str = Field(description="the criterion, copied from `criteria`")
     finding: str = Field(
-        default="", description="in a few words that end with [n]; empty: no source says it"
+        default="",
+        description="the finding in a few words that end with [n]; empty: not in the sources",
     )
 
 
 class FoundContradiction(BaseModel, frozen=True):
     """Two sources that contradict each other about the same subject."""
 
-    about: str = Field(description="what they say differently, in one sentence with both numbers")
+    about: str = Field(description="the contradiction in one sentence with both numbers")
     one: int = Field(ge=1, description="the number of a source")
     other: int = Field(ge=1, description="the number of the other source")
 
@@ -172,11 +218,11 @@ class SynthesizeFindingsOutput(BaseModel, frozen=True):
 
     answer: str = Field(description="Markdown; claims end with [n]; without the table of `cells`")
     cells: tuple[TableCell, ...] = Field(
-        default=(), description="where items and criteria are given: one for each of both"
+        default=(), description="if `items` and `criteria` are given: one cell for each combination"
     )
     contradictions: tuple[FoundContradiction, ...] = ()
     missing: tuple[str, ...] = Field(
-        default=(), description="what was asked and no source says, a few words each"
+        default=(), description="parts of the question that no source answers, a few words each"
     )
     dissents: bool = Field(default=False, description="whether perspectives in the answer disagree")
 
@@ -210,10 +256,10 @@ class ReadFactsInputs(BaseModel, frozen=True):
 class GivenFact(BaseModel, frozen=True):
     """A fact stated in the reply."""
 
-    name: str = Field(description="the name of its field")
+    name: str = Field(description="name of the requested field")
     value: str = Field(
-        description="a number in digits, a date as 2026-01-31, a choice in the words of the "
-        "choice, else the words of the reply"
+        description="a number in digits, a date such as 2026-01-31, the exact text of a choice, "
+        "otherwise the words of the reply"
     )
 
 
@@ -223,7 +269,8 @@ class ReadFactsOutput(BaseModel, frozen=True):
     is_reply: bool
     facts: tuple[GivenFact, ...] = ()
     declined: tuple[str, ...] = Field(
-        default=(), description="names of fields that the user does not know or does not tell"
+        default=(),
+        description="names of fields whose value the user does not know or declines to give",
     )
 
 

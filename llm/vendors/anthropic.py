@@ -103,7 +103,9 @@ def make_embeddings(
     model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
 ) -> NoReturn:
     """Raise `UnknownModel`, because the vendor has no embeddings."""
-    raise UnknownModel(f"expected an embedding model, found {model!r}: {vendor.name} has none")
+    raise UnknownModel(
+        f"{model!r} cannot be an embedding model: {vendor.name} does not offer embedding models"
+    )
 
 
 def _make_body(model: str, request: Request) -> dict[str, Any]:

@@ -235,8 +235,8 @@ async def check_key(vendor: Vendor, access: VendorAccess) -> None:
         return
     if _refuses(answer):
         raise MissingKey(
-            f"expected a valid key of {vendor.name} in {vendor.key_variable}, but "
-            f"{url} rejected it with status {answer.status_code}"
+            f"{url} rejected the key in {vendor.key_variable} with status {answer.status_code}; "
+            f"set a valid key of {vendor.name}"
         )
 
 

@@ -88,11 +88,13 @@ class VendorEmbedder:
     def _check(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
         lengths = sorted({len(vector) for vector in vectors})
         if not all(isfinite(sum(vector)) for vector in vectors):
-            raise UnreadableOutput(f"expected finite numbers from {self.name!r}, found others")
+            raise UnreadableOutput(
+                f"{self.name!r} returned vectors with values that are not finite numbers"
+            )
         if len(vectors) != len(texts) or lengths != [self.dimensions]:
             raise UnreadableOutput(
-                f"expected {len(texts)} vectors of {self.dimensions} numbers from {self.name!r}, "
-                f"found {len(vectors)} of {lengths}"
+                f"{self.name!r}: expected {len(texts)} vectors with {self.dimensions} "
+                f"dimensions, found {len(vectors)} with dimensions {lengths}"
             )
 
 
@@ -115,8 +117,8 @@ def choose_size(model: str, wanted: int | None) -> VectorSize:
     if wanted is None:
         if known is None:
             raise UnknownModel(
-                f"expected an embedding model of {', '.join(DIMENSIONS)}, or EMBEDDING_DIMENSIONS "
-                f"with the length of the vectors of another one, found {model!r}"
+                f"expected an embedding model of {', '.join(DIMENSIONS)}, found {model!r}; for "
+                "another model, set EMBEDDING_DIMENSIONS to the length of its vectors"
             )
         return VectorSize(known, None)
     if known is None or wanted == known:

@@ -205,7 +205,7 @@ class AddressGuard:
 
     def timeout(self) -> ModelTimeout:
         """Return the error for a server that did not respond in time."""
-        return ModelTimeout(f"expected {self.model!r} to answer in time, found no answer")
+        return ModelTimeout(f"{self.model!r} did not answer in time")
 
     def broken_connection(self, error: Exception) -> ModelUnavailable:
         """Return the error for a connection that failed."""
@@ -278,8 +278,7 @@ class AddressGuard:
         if status == 401 or (status == 400 and "API_KEY_INVALID" in content):
             # The message is omitted because it may contain parts of the key.
             return MissingKey(
-                f"expected a valid key for {self.model!r} in {key}, but the vendor rejected it "
-                f"(status {status})"
+                f"the vendor of {self.model!r} rejected the key in {key} (status {status})"
             )
         body = _parse_json(content)
         explanation = find_message(body or content)

@@ -162,8 +162,7 @@ class Transport:
             patience -= wait
             if patience < 0:
                 raise RateLimited(
-                    f"expected capacity within MODEL_LIMITS of {self.name!r}, found none for "
-                    f"{wait:.3g} s",
+                    f"MODEL_LIMITS of {self.name!r} allows no further request for {wait:.3g} s",
                     retry_after_seconds=wait,
                 )
             await asyncio.sleep(wait)

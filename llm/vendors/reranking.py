@@ -153,9 +153,7 @@ async def _read(reply: Response, model: str) -> bytes:
     async for part in reply.aiter_bytes():
         content += part
         if len(content) > LARGEST_REPLY:
-            raise UnreadableOutput(
-                f"expected at most {LARGEST_REPLY} bytes from {model!r}, found more"
-            )
+            raise UnreadableOutput(f"the reply of {model!r} exceeds {LARGEST_REPLY} bytes")
     return content
 
 
@@ -164,8 +162,8 @@ def _parse(content: bytes, model: str) -> RerankReply:
         reply = _REPLY.validate_json(content)
     except ValidationError as error:
         raise UnreadableOutput(
-            f"expected indexes and scores from {model!r}, found {error.error_count()} errors in "
-            f"its reply of {len(content)} bytes"
+            f"the reply of {model!r} ({len(content)} bytes) does not contain valid indexes and "
+            f"scores: {error.error_count()} errors"
         ) from error
     return reply if isinstance(reply, RerankReply) else RerankReply.model_construct(scored=reply)
 

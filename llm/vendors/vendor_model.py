@@ -175,7 +175,7 @@ class VendorModel:
                 step = await self._attempt(request, asked)
             if step.output is None:
                 raise step.unknown or UnreadableOutput(
-                    f"expected text or tool calls from {self.name!r}, found neither"
+                    f"{self.name!r} returned neither text nor tool calls"
                 )
         except ModelError as error:
             account.charge(error)
@@ -268,8 +268,8 @@ class VendorModel:
             return read_complete_part(longest.reply.text, task.output)
         except NotReadable as error:
             raise failure or UnreadableOutput(
-                f"expected {self.name!r} to answer task {task.name!r} within {limit} tokens, "
-                "found an answer cut off there"
+                f"the output of {self.name!r} for task {task.name!r} was cut off at the limit "
+                f"of {limit} tokens"
             ) from error
 
     async def _repair(self, request: Request, bad: _ReadReply[O], asked: _Asked[O]) -> O:
@@ -287,8 +287,8 @@ class VendorModel:
         if again.unknown is not None:
             raise again.unknown
         raise UnreadableOutput(
-            f"expected {self.name!r} to answer task {request.conversation.task!r} in the required "
-            f"form, found another form twice: {again.problem}"
+            f"{self.name!r} returned invalid output for task {request.conversation.task!r} "
+            f"twice: {again.problem}"
         ) from again.problem
 
     def _ask_for_repair(self, request: Request, bad: _ReadReply[O]) -> Request:
@@ -357,9 +357,7 @@ class VendorModel:
             reply = replace(reply, text=reply.thoughts)
         # A complete answer is accepted even if the server states no finish reason.
         if reply is None or (request.streams and not (reply.has_end or is_complete(reply.text))):
-            raise ModelUnavailable(
-                f"expected the end of the stream of {self.name!r}, found it cut off"
-            )
+            raise ModelUnavailable(f"the stream of {self.name!r} was cut off before its end")
         return reply
 
     async def _begin_in_time(self, deltas: AsyncGenerator[Delta], run: Run) -> AsyncIterator[Delta]:
@@ -464,7 +462,7 @@ def _read_message(reply: ModelReply) -> ModelMessage:
     """
     message = ModelMessage(text=remove_thoughts(reply.text).strip(), calls=reply.calls)
     if not message.text and not message.calls:
-        raise NotReadable("expected text or tool calls in the response, found neither")
+        raise NotReadable("the response contains neither text nor tool calls")
     return message
 
 
@@ -518,8 +516,8 @@ def _close_tuple(strict: Node) -> None:
 def _close_object(strict: Node, place: str) -> Node:
     if strict.get("additionalProperties", False) is not False or "properties" not in strict:
         raise UnusableSchema(
-            f"expected named fields at {place}, found a mapping with free keys, which a "
-            "strict schema cannot express"
+            f"a mapping with free keys at {place} cannot be expressed in a strict schema; use "
+            "named fields"
         )
     properties = cast("Node", strict["properties"])
     return {**strict, "required": list(properties), "additionalProperties": False}

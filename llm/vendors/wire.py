@@ -166,8 +166,8 @@ def check_allowed(base_url: str) -> None:
     """Raise `RealRequestForbidden` if requests to `base_url` are forbidden in this process."""
     if _forbidden and not _is_loopback(urlsplit(base_url).hostname):
         raise RealRequestForbidden(
-            f"expected a server on this machine, found {base_url!r}: "
-            "real requests are forbidden in this process"
+            f"requests to {base_url!r} are forbidden in this process; only servers on this "
+            "machine are allowed"
         )
 
 

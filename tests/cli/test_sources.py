@@ -57,8 +57,8 @@ def test_a_source_that_cannot_be_reached_keeps_the_reason(
 
     out = capsys.readouterr().out
     assert "webdav://127.0.0.1:9/dav was not read: " in out
-    assert "documents that could not be read: 1; their previous versions stay:\n  - " in out
-    shown = out.partition("previous versions stay:")[2].split("\n")
+    assert "documents that could not be read: 1; their previous versions are kept:\n  - " in out
+    shown = out.partition("previous versions are kept:")[2].split("\n")
     assert max(map(len, shown)) <= 80
 
 
@@ -127,7 +127,7 @@ def test_a_service_is_a_source_and_a_password_in_an_address_is_refused() -> None
         "confluence://acme.atlassian.net/HR"
     )
     for place in ("webdav://ann:secret@host/a", "zendesk://ann:secret@host"):
-        with pytest.raises(SourceError, match="without a password") as caught:
+        with pytest.raises(SourceError, match="must not contain a password") as caught:
             parse_source(place)
         assert "secret" not in str(caught.value)
 

@@ -221,14 +221,14 @@ def test_template_code_in_the_users_text_is_only_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("Sys {{ txt }}\n---\nUser", "found \\['txt'\\]"),
-        ("Sys\n---\n{% if x.y %}{% endif %}", "found \\['x'\\]"),
+        ("Sys {{ txt }}\n---\nUser", "unknown variables \\['txt'\\]"),
+        ("Sys\n---\n{% if x.y %}{% endif %}", "unknown variables \\['x'\\]"),
         ("no separator", "one line '---'.*found 0"),
         ("a\n---\nb\n---\nc", "found 2"),
         ("Sys\n---\n{% if text %}", "not a valid Jinja template"),
         ("{% if text %}\n---\n{% endif %}", "not a valid Jinja template"),
         ("Sys\n---\n{{ text | nofilter }}", "not a valid Jinja template"),
-        ("Sys\n---\n{% include 'x' %}", "to stand alone"),
+        ("Sys\n---\n{% include 'x' %}", "must not use include"),
     ],
 )
 def test_a_wrong_file_ends_the_start(tmp_path: Path, file: str, message: str) -> None:

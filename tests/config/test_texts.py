@@ -66,7 +66,10 @@ def test_a_default_value_serves_every_text() -> None:
     [
         ('one = "eins"', "'two'"),
         ('one = "eins"\ntwo = "{name}"\nthree = "3"', "'three'"),
-        ('one = "eins"\ntwo = "zwei"', r"expected the names \['name'\] in 'two', found \[\]"),
+        (
+            'one = "eins"\ntwo = "zwei"',
+            r"must contain the placeholders \['name'\]; it contains \[\]",
+        ),
         ("one = ", "de.toml cannot be read"),
     ],
 )
@@ -82,5 +85,5 @@ def test_a_language_that_differs_from_english_ends_the_start(
 def test_an_unknown_key_and_a_missing_value_are_named() -> None:
     with pytest.raises(TextsError, match="'nothing_like_it'"):
         TEXTS.text("nothing_like_it", "en")
-    with pytest.raises(TextsError, match="'ask_scope' needs a value for 'topic'"):
+    with pytest.raises(TextsError, match="'ask_scope' requires a value for 'topic'"):
         TEXTS.text("ask_scope", "en")

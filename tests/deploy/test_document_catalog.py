@@ -293,8 +293,8 @@ def test_a_file_takes_no_name_of_a_folder_and_no_name_below_a_file(tmp_path: Pat
         assert uploads.find_fault(name) == ""
         uploads.keep(name, b"x")
 
-    assert "a folder's name" in uploads.find_fault("a.md/b.md")
-    assert "a folder's name" in uploads.find_fault("b.md")
+    assert "the name of a folder" in uploads.find_fault("a.md/b.md")
+    assert "the name of a folder" in uploads.find_fault("b.md")
     assert uploads.find_fault("a.md") == ""
 
 

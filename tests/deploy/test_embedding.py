@@ -100,7 +100,9 @@ async def test_a_calibration_that_fails_is_said_and_the_previous_one_stays(tmp_p
     finally:
         await index.close()
 
-    assert notes == (("EMBEDDING_MODEL=words", "it could not be calibrated: out of order"),)
+    assert notes == (
+        ("EMBEDDING_MODEL=words", "the embedding model could not be calibrated: out of order"),
+    )
     assert kept == present
     assert learned["en"].chunks == LEAST_CHUNKS
 

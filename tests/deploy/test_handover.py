@@ -237,7 +237,7 @@ async def test_staff_see_that_an_answer_was_not_accepted_by_the_mail_server(
 
         notice = await wait_until(lambda: find_notice(runtime))
 
-    assert "E-mails to visitors that the mail server did not accept: 1 are sent again" in notice
+    assert "E-mails to visitors that the mail server did not accept: 1 will be sent again" in notice
     assert len(list_to(mail, VISITOR)) == 1
 
 
@@ -481,7 +481,7 @@ def name_question(runtime: Runtime, message_id: str) -> Question:
 def test_without_the_address_of_this_server_nothing_is_handed_over(
     tmp_path: Path, receiver: dict[str, Any]
 ) -> None:
-    with pytest.raises(CommandError, match="need PUBLIC_URL"):
+    with pytest.raises(CommandError, match="require PUBLIC_URL"):
         list_receivers(settings_of(tmp_path, **receiver))
 
 
@@ -740,8 +740,8 @@ async def test_after_an_erasure_a_reply_by_mail_arrives_nowhere(
     ("changes", "message"),
     [
         ({"handover_email": "desk@acme.test"}, "HANDOVER_EMAIL requires SMTP_HOST"),
-        ({"handover_slack_channel": "C123"}, "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN"),
-        ({"imap_host": "mail.acme.test"}, "IMAP_HOST needs HANDOVER_EMAIL"),
+        ({"handover_slack_channel": "C123"}, "HANDOVER_SLACK_CHANNEL requires SLACK_BOT_TOKEN"),
+        ({"imap_host": "mail.acme.test"}, "IMAP_HOST requires HANDOVER_EMAIL"),
     ],
 )
 def test_a_receiver_without_what_it_needs_is_refused(

@@ -46,8 +46,8 @@ pytestmark = pytest.mark.slow
 
 PREFIXES = {"embedding_question_prefix": "ask: ", "embedding_document_prefix": "it's; "}
 FORMS = TextForms("ask: ", "it's; ").name
-FIRST = f"{SHIPPED_MODEL} (384 numbers)"
-SECOND = f"{SHIPPED_MODEL} (384 numbers, {FORMS})"
+FIRST = f"{SHIPPED_MODEL} (384 dimensions)"
+SECOND = f"{SHIPPED_MODEL} (384 dimensions, {FORMS})"
 QUESTION = SearchRequest("Which port does the fax bridge listen on?", language="en")
 FAX = {"fax.md": "# Fax bridge\n\nThe fax bridge listens on port 77.\n"}
 LEAVE = {"leave.md": "# Leave\n\nEverybody has 27 days of leave.\n"}
@@ -115,7 +115,7 @@ async def test_all_sources_are_embedded_again_and_then_the_new_index_answers(
     ]
     assert (result.added, result.failed) == (2, ())
     assert result.replacement == (
-        f"the index of {SECOND} answers from now on; the earlier one was removed"
+        f"the index of {SECOND} is used for answers from now on; the earlier index was removed"
     )
     assert await search(second) == (FORMS, ["Fax bridge"], ())
     assert await find_notes(second) == []
@@ -145,13 +145,13 @@ async def test_vectors_of_an_earlier_release_answer_until_they_are_made_again(
     assert asked == ("", ["Fax bridge"], ())
     assert "index_of_another_model_serves" in [line["event"] for line in logged]
     assert notes == [
-        f"questions are answered from the index of {DEFAULT} (384 numbers); "
+        f"questions are answered from the index of {DEFAULT} (384 dimensions); "
         f"run refdesk ingest for one of {FIRST}"
     ]
     async with open_knowledge(first) as knowledge:
         await knowledge.index.remove(["fax"])
     result = await ingest(first, write_pages(tmp_path / "fax", FAX))
-    assert result.replacement.startswith(f"the index of {FIRST} answers from now on")
+    assert result.replacement.startswith(f"the index of {FIRST} is used for answers from now on")
     assert await find_notes(first) == []
 
 
@@ -176,7 +176,7 @@ async def test_the_earlier_index_answers_while_documents_of_it_could_not_be_read
 
     result = await ingest(second, leave)
 
-    assert f"the index of {SECOND} is not used for answers yet: it lacks the documents " in (
+    assert f"the index of {SECOND} is not used for answers yet: the documents " in (
         result.replacement
     )
     assert (await search(second))[0] == ""
@@ -198,7 +198,7 @@ async def test_a_source_that_is_not_registered_is_asked_for(
 
     result = await ingest(second, leave)
 
-    assert f"it lacks the sources {fax}: ingest them" in result.replacement
+    assert f"the sources {fax} are missing; ingest" in result.replacement
     assert (await search(second))[0] == ""
 
 
@@ -217,7 +217,7 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
                 async with open_replacement(second):
                     pass
             [note] = await find_replacement_notes(second, running_vectors)
-            assert note.endswith(f"; the one of {SECOND} is being written")
+            assert note.endswith(f"; the index of {SECOND} is being written")
             name = folders.name_replacement((await written.index.info()).vectors)
         assert not running.is_replaced()
         folders.switch(name)
@@ -242,14 +242,14 @@ async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_chan
     async with within(), run_desk(running) as runtime:
         result = await ingest(changed, fax)
         reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
-        with pytest.raises(IndexUnavailable, match="has replaced its index; restart it"):
+        with pytest.raises(IndexUnavailable, match="was replaced by an index"):
             await ask_owner(
                 runtime.broker,
                 (running.tenant, running.assistant),
                 OwnerRequest(action="check").encode(),
             )
 
-    assert "processes that were started before answer from the earlier one" in result.replacement
+    assert "processes that are already running use the earlier index" in result.replacement
     assert reply["outcome"] == "answered"
     assert (await search(changed))[0] == FORMS
 
@@ -306,11 +306,11 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
         repeated = await asyncio.to_thread(lambda: refdesk(data, "ingest", str(fax), **other))
 
     assert asked == ("", ["Fax bridge"], ())
-    assert f"the index of {FIRST}; the one of words@own (8 numbers) is not complete" in (
+    assert f"the index of {FIRST}; the index of words@own (8 dimensions) is not complete" in (
         status.stdout
     )
     assert "1 added, 1 unchanged" in repeated.stdout
-    assert "words@own (8 numbers) answers from now on" in repeated.stdout
+    assert "words@own (8 dimensions) is used for answers from now on" in repeated.stdout
     assert [text for text in server.list_texts()[len(before) :] if "port 77" in text] == []
 
 

@@ -186,7 +186,7 @@ def test_a_specialist_whose_prompt_is_missing_ends_the_start(
     [
         ("responde.txt", OWN, "found responde.txt"),
         ("scope.md", OWN, "found no file .txt"),
-        ("scope.txt", "Only one part.", "expected one line '---'"),
+        ("scope.txt", "Only one part.", "must contain exactly one line '---'"),
         ("scope.txt", "Sys.\n---\n{{ secret }}", "found ['secret']"),
         ("scope.txt", "Sys.\n---\n{% if %}", "is not a valid Jinja template"),
     ],

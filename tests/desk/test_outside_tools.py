@@ -131,7 +131,7 @@ async def test_results_are_found_by_the_next_delivery() -> None:
 
 
 async def test_outside_a_question_nothing_can_be_claimed() -> None:
-    with pytest.raises(LookupError, match="found a run without one"):
+    with pytest.raises(LookupError, match="this run has no question"):
         open_receipts(FakeAsyncRedis(protocol=2), 1, OUTSIDE)
 
 

@@ -292,4 +292,4 @@ async def test_an_empty_document_is_no_document(ask: Ask) -> None:
 
     assert [document["title"] for document in reply["documents"]] == ["Contract of Nygaard"]
     assert "verdicts" not in reply
-    assert "expected a document with text to review, found an empty one" in reply["text"]
+    assert "the document to review contains no text" in reply["text"]

@@ -271,7 +271,7 @@ async def test_an_attached_file_never_takes_the_place_of_the_law(open_app: OpenR
         by_file = await client.post(REVIEWS, content=FAULTY, **{**UPLOAD, "params": params})
 
     assert refused.status_code == 404, refused.text
-    assert "a document of the index and of one of this conversation" in refused.text
+    assert "a document of the index and a document of this conversation" in refused.text
     assert attached["id"] in refused.text
     [law] = by_file.json()["against"]
     assert (by_file.status_code, law["name"]) == (202, "law.md")

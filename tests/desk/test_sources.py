@@ -97,7 +97,7 @@ async def test_a_source_that_is_away_is_recorded_and_keeps_its_documents(
 
     found = find_source(settings, away)
     assert found is not None
-    assert "expected a file or a folder, found none" in found.reasons[0]
+    assert "the file or folder cannot be read" in found.reasons[0]
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ async def test_a_source_that_the_settings_do_not_name_is_refused(
         ({"source": "s3://docs-secret"}, "cannot be added over HTTP"),
         ({"source": "s3://docs/../secret"}, "cannot be added over HTTP"),
         ({"source": "s3://docs/%2e%2e/secret"}, "cannot be added over HTTP"),
-        ({"source": "webdav://user:word@host/a"}, "without a password"),
+        ({"source": "webdav://user:word@host/a"}, "must not contain a password"),
         ({"source": "confluence://evil.example/HR"}, "cannot be added over HTTP"),
         ({"source": "ftp://host"}, "expected a path"),
         ({"source": "s3://docs/a", "schedule": "daily"}, "expected a schedule"),

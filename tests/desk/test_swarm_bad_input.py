@@ -50,7 +50,7 @@ async def test_two_plans_of_five_hundred_workers_are_replaced_by_what_the_questi
     assert 2 <= len(reply["tasks"]) <= 32
     assert "expected at most 32 workers, found 500" in str(model.find_asked("plan_swarm")[1])
     assert any(
-        "planned by what the question lists" in note for note in planned["swarm_plan"]["notes"]
+        "planned from the items in the question" in note for note in planned["swarm_plan"]["notes"]
     )
 
 

@@ -639,7 +639,7 @@ async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(open_ap
         second: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
 
     assert model.find_asked("synthesize_findings")[0].persona == "a tutor"
-    assert first["routing"]["strategy_reason"] == "the request names it"
+    assert first["routing"]["strategy_reason"] == "the request specifies the strategy"
     assert "persona" not in first["text"]
     assert "dissent" not in first["text"]
     assert "No dissent was found" in second["text"]

@@ -42,7 +42,7 @@ def test_a_changed_copy_knows_every_attribute_of_an_envelope() -> None:
 
 
 def test_an_attribute_that_no_envelope_has_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"found \['languge'\]"):
+    with pytest.raises(TypeError, match=r"unknown attributes of an envelope: \['languge'\]"):
         envelope().replace(languge="en")  # type: ignore[call-arg]
 
 

@@ -217,7 +217,7 @@ def collect_complaint(employee: InstalledWorker) -> Callable[[], Any]:
 
 
 async def is_red(employee: InstalledWorker) -> bool:
-    return "no answer from Redis" in await asyncio.to_thread(employee.unready)
+    return "no response from Redis" in await asyncio.to_thread(employee.unready)
 
 
 async def _green(employee: InstalledWorker) -> bool:

@@ -351,5 +351,5 @@ def test_a_path_that_refdesk_itself_uses_is_refused() -> None:
     routes = [Route("/v1/models", lambda _request: None)]
 
     check_public_path("/desk", routes)
-    with pytest.raises(CommandError, match="PUBLIC_URL: expected a path"):
+    with pytest.raises(CommandError, match="PUBLIC_URL: the path /v1 conflicts"):
         check_public_path("/v1", routes)

@@ -153,7 +153,10 @@ async def test_a_fault_of_the_program_is_not_hidden_by_the_next_model() -> None:
 
 
 async def test_a_missing_model_raises_an_error_without_a_request() -> None:
-    with record_calls() as calls, pytest.raises(NoModel, match="for the task 'colour', found none"):
+    with (
+        record_calls() as calls,
+        pytest.raises(NoModel, match="no model is configured for the task 'colour'"),
+    ):
         await MissingModel().ask(COLOUR, SKY)
 
     assert calls == []

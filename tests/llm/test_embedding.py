@@ -78,7 +78,7 @@ async def test_vectors_that_do_not_fit_are_an_error(
 ) -> None:
     server.will_send(dialect.vectors(numbers))
 
-    with pytest.raises(UnreadableOutput, match=f"1 vectors of {dialect.dimensions} numbers"):
+    with pytest.raises(UnreadableOutput, match=f"1 vectors with {dialect.dimensions} dim"):
         await embedder.embed(["one"], OUTSIDE)
 
 
@@ -158,7 +158,7 @@ async def test_fewer_numbers_are_asked_for_and_checked(
         else body["requests"][0]["outputDimensionality"]
     )
     assert asked == short.dimensions == 3
-    with pytest.raises(UnreadableOutput, match="1 vectors of 3 numbers"):
+    with pytest.raises(UnreadableOutput, match="1 vectors with 3 dimensions"):
         await short.embed(["one"], OUTSIDE)
 
 
@@ -182,7 +182,7 @@ def test_the_length_of_the_vectors_is_known_for_each_listed_model() -> None:
     [
         ("text-embedding-ada-002@openai", 512, "EMBEDDING_DIMENSIONS=1536 for"),
         ("text-embedding-3-small@openai", 4000, "EMBEDDING_DIMENSIONS=1536, or fewer"),
-        ("own-model@openai", None, "or EMBEDDING_DIMENSIONS with the length"),
+        ("own-model@openai", None, "set EMBEDDING_DIMENSIONS to the length"),
     ],
 )
 async def test_an_impossible_length_is_refused_before_anything_is_asked(

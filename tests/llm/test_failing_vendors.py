@@ -100,7 +100,7 @@ async def test_a_model_that_hangs_is_overtaken_by_the_next(vendors: Vendors) -> 
     assert monotonic() - started < 8
     assert {call.model: call.error for call in calls} == {
         "large@second": None,
-        "small@first": "cancelled before there was an answer",
+        "small@first": "cancelled before the model answered",
     }
 
 

@@ -132,7 +132,7 @@ async def test_a_cancelled_call_is_in_the_record(server: ModelServer, registry: 
             asking.cancel()
 
     assert asking.cancelled()
-    assert [call.error for call in calls] == ["cancelled before there was an answer"]
+    assert [call.error for call in calls] == ["cancelled before the model answered"]
 
 
 async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> None:

@@ -83,7 +83,7 @@ async def test_scripted_is_the_script_that_was_handed_in() -> None:
     assert (
         await Registry(scripted=script).model("scripted").ask(COLOUR, SKY, OUTSIDE)
     ).output == BLUE
-    with pytest.raises(UnknownProvider, match="expected a script"):
+    with pytest.raises(UnknownProvider, match="no script for the model"):
         Registry().model("scripted")
 
 

@@ -228,5 +228,5 @@ def test_a_setting_that_names_no_reranker_is_refused(registry: Registry, setting
 
 
 def test_a_vendor_that_only_reranks_answers_no_question(registry: Registry) -> None:
-    with pytest.raises(UnknownProvider, match="found the reranker 'm@cohere'"):
+    with pytest.raises(UnknownProvider, match="'m@cohere' is a reranker"):
         registry.model("m@cohere")

@@ -267,7 +267,7 @@ async def test_redis_away_is_one_clear_error() -> None:
 
     away = connect("unix:///nowhere/at/all.sock")
 
-    with pytest.raises(MemoryUnavailableError, match="Redis does not answer"):
+    with pytest.raises(MemoryUnavailableError, match="Redis does not respond"):
         await RedisMemory(away, shards=1).recall(QUESTION)
     await away.aclose()
 

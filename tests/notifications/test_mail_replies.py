@@ -233,7 +233,7 @@ async def test_mails_that_cannot_be_read_are_flagged_and_reported_and_the_next_a
 
     assert (delivered, await server.is_read()) == (1, True)
     [report] = desk.reports
-    assert report.startswith("2 e-mails that answer visitors could not be read")
+    assert report.startswith("2 replies to visitors could not be read")
     assert "(UID 101, 102)" in report
 
 

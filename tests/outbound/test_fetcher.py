@@ -43,13 +43,11 @@ async def test_a_compressed_page_is_read_within_the_limit(site: Website, get: Ge
     site.pages["/other"] = WebPage(b"?", headers={"Content-Encoding": "br"})
 
     assert (await get("/small")).body == b"text " * 1000
-    with pytest.raises(FetchError, match="expected at most 1000000 bytes in a page"):
+    with pytest.raises(FetchError, match="the page is larger than 1000000 bytes"):
         await get("/bomb", bytes_per_page=1_000_000)
-    with pytest.raises(FetchError, match="expected a body in gzip, found a damaged one"):
+    with pytest.raises(FetchError, match="the gzip encoding of the body is damaged"):
         await get("/damaged")
-    with pytest.raises(
-        FetchError, match="expected a body that is uncompressed or in gzip, found 'br'"
-    ):
+    with pytest.raises(FetchError, match="the body is encoded as 'br'"):
         await get("/other")
 
 
@@ -78,7 +76,9 @@ async def test_a_server_that_stays_busy_is_given_up(site: Website, get: Get) -> 
 
     assert (await get("/full", attempts=2)).status == 503
     assert site.take_requests() == [("/full", 503), ("/full", 503)]
-    with pytest.raises(FetchError, match="its server returned status 503 and asks to wait 3600 s"):
+    with pytest.raises(
+        FetchError, match="the server returned status 503 and requested a wait of 3600 s"
+    ):
         await get("/later")
 
 

@@ -61,7 +61,7 @@ async def test_credentials_of_a_cloud_machine_are_never_opened() -> None:
 
 
 async def test_an_unknown_host_is_named() -> None:
-    with pytest.raises(FetchError, match=r"the host nowhere\.invalid is not known"):
+    with pytest.raises(FetchError, match=r"the host nowhere\.invalid cannot be resolved"):
         await GuardedResolver().start_at("nowhere.invalid", 443)
 
 

@@ -194,7 +194,7 @@ async def test_a_model_that_is_away_loses_no_document_and_the_next_ingestion_ask
     third, _ = await folder.ingest()
 
     assert (first.added, first.failed, described) == (3, (), ["a"])
-    assert [reason for _, reason in first.warned if "asks it again" in reason]
+    assert [reason for _, reason in first.warned if "repeats the request" in reason]
     assert describer.usage.failed == 2
     assert (second.unchanged, second.changed, second.warned) == (1, 2, ())
     assert folder.list_described() == ["a", "b", "c"]

@@ -112,7 +112,7 @@ async def test_a_worker_that_reads_is_ready_and_a_deaf_one_names_its_role(
 
     _set_last_read(process, "search", seconds_ago=LONGEST_SILENCE_SECONDS + 1)
 
-    assert readiness.unready() == "no answer from Redis for search"
+    assert readiness.unready() == "no response from Redis for search"
 
 
 async def test_a_worker_with_no_room_is_not_called_deaf(harness: WorkerHarness) -> None:

@@ -100,11 +100,11 @@ def compute(expression: str) -> Decimal:
         with localcontext(_CONTEXT):
             value = _compute(tree.body, expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError) as error:
-        raise InvalidInput(f"expected arithmetic, found {expression!r}") from error
+        raise InvalidInput(f"{expression!r} is not an arithmetic expression") from error
     except (DecimalException, ZeroDivisionError) as error:
         raise InvalidInput(f"{expression!r} has no value: {type(error).__name__}") from error
     if not value.is_finite() or abs(value) > _LARGEST:
-        raise InvalidInput(f"expected a value of at most 1e100, found more in {expression!r}")
+        raise InvalidInput(f"a value in {expression!r} exceeds 1e100")
     return value
 
 

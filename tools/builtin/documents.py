@@ -39,7 +39,7 @@ _LONGEST_SENTENCE = 400
 class GetDocumentListInputs(BaseModel, frozen=True, extra="forbid"):
     """Filters and pagination for the document list."""
 
-    title_contains: str = Field(default="", max_length=200, description="a part of the title")
+    title_contains: str = Field(default="", max_length=200, description="part of the title")
     version: str = Field(default="", max_length=50, description="only documents of this version")
     after: str = Field(default="", max_length=500, description="continue after this document id")
     limit: int = Field(default=30, ge=1, le=100, description="documents to return")

@@ -31,9 +31,9 @@ class GivenPart(BaseModel, frozen=True, extra="forbid"):
 class Inputs(BaseModel, frozen=True, extra="forbid"):
     """The parts of a report, in order."""
 
-    title: str = Field(min_length=1, max_length=300, description="of the whole report")
+    title: str = Field(min_length=1, max_length=300, description="title of the report")
     parts: tuple[GivenPart, ...] = Field(
-        min_length=1, max_length=_MOST_PARTS, description="in the order of the report"
+        min_length=1, max_length=_MOST_PARTS, description="sections in the order of the report"
     )
 
 
@@ -55,7 +55,7 @@ class FormatReport(Tool[Inputs, Output]):
     name = "format_report"
     aliases = ("write_report", "render_report")
     description = (
-        "Format findings that you have as a Markdown report: headings, paragraphs, lists, tables."
+        "Format existing findings as a Markdown report: headings, paragraphs, lists, tables."
     )
     inputs = Inputs
     output = Output

@@ -40,8 +40,8 @@ class VerifyCitation(LibraryTool[VerifyCitationInputs, VerifyCitationOutput]):
     name = "verify_citation"
     aliases = ("check_citation", "verify_claim")
     description = (
-        "Check whether a passage exists, whether a claim stands in it word for word, and which "
-        "numbers of the claim it does not have."
+        "Check whether a passage exists, whether it contains a claim word for word, "
+        "and which numbers of the claim it does not contain."
     )
     inputs = VerifyCitationInputs
     output = VerifyCitationOutput
@@ -113,7 +113,7 @@ class AssessConfidence(Tool[AssessConfidenceInputs, AssessConfidenceOutput]):
 class OutOfScopeHandlerInputs(BaseModel, frozen=True, extra="forbid"):
     """The reason why a question is out of scope."""
 
-    reason: str = Field(default="", max_length=500, description="in one sentence")
+    reason: str = Field(default="", max_length=500, description="the reason in one sentence")
 
 
 class OutOfScopeHandlerOutput(BaseModel, frozen=True):

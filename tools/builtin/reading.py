@@ -30,7 +30,7 @@ class ReadDocument(ShowsText, LibraryTool[ReadDocumentInputs, PassageList]):
     """Returns a page of the original text of a document."""
 
     name = "read_document"
-    description = "Read a document as it stands, page by page."
+    description = "Read the unmodified text of a document, page by page."
     inputs = ReadDocumentInputs
 
     async def run(self, inputs: ReadDocumentInputs, caller: ToolCaller) -> PassageList:
@@ -42,7 +42,7 @@ class ReadSectionInputs(BaseModel, frozen=True, extra="forbid"):
     """A passage of the section, and a page number."""
 
     chunk_id: str = Field(
-        min_length=1, max_length=500, description="the id of a passage, as a result gave it"
+        min_length=1, max_length=500, description="the id of a passage from an earlier result"
     )
     page: int = Field(default=1, ge=1, description="pages have about 8,000 characters")
 
@@ -51,7 +51,7 @@ class ReadSection(ShowsText, LibraryTool[ReadSectionInputs, PassageList]):
     """Returns the whole section of a passage, with its subsections."""
 
     name = "read_section"
-    description = "Read the whole section in which a passage stands, as it stands there."
+    description = "Read the unmodified text of the whole section that contains a passage."
     inputs = ReadSectionInputs
 
     async def run(self, inputs: ReadSectionInputs, caller: ToolCaller) -> PassageList:
@@ -69,7 +69,7 @@ class ExpandContextInputs(BaseModel, frozen=True, extra="forbid"):
     """Passages, and how many neighbors to include."""
 
     chunk_ids: tuple[str, ...] = Field(
-        min_length=1, max_length=10, description="ids of passages, as an earlier result gave them"
+        min_length=1, max_length=10, description="ids of passages from an earlier result"
     )
     around: int = Field(default=1, ge=1, le=5, description="passages before and after each")
 

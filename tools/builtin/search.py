@@ -45,7 +45,7 @@ _METHODS = {
     SearchMethod.ALL: "meaning, words, headings and summaries together, the usual search",
     SearchMethod.MEANING: "passages that use other words",
     SearchMethod.WORDS: "names, codes, numbers, quoted phrases",
-    SearchMethod.HEADINGS: "the place that is named like the query",
+    SearchMethod.HEADINGS: "the section whose name matches the query",
     SearchMethod.GRAPH: "links, cross references and shared names that lead on from passages",
 }
 _FIRST_WEIGHT, _OTHER_WEIGHT = 2.0, 1.0
@@ -68,10 +68,12 @@ class Inputs(QueryInputs):
         default=(), max_length=5, description="the same request in other words"
     )
     start: tuple[str, ...] = Field(
-        default=(), max_length=20, description="graph: ids of passages from which to go on"
+        default=(), max_length=20, description="graph: ids of passages from which to continue"
     )
     version: str = Field(
-        default="", max_length=50, description="of the documents, instead of the newest one"
+        default="",
+        max_length=50,
+        description="version of the documents, instead of the newest version",
     )
 
 

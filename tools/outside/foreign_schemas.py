@@ -76,7 +76,9 @@ class ForeignSchema:
         try:
             size = len(json.dumps(schema))
         except (RecursionError, TypeError, ValueError) as error:
-            raise InvalidSchema(f"expected a JSON schema, found {type(error).__name__}") from error
+            raise InvalidSchema(
+                f"the JSON schema cannot be read: {type(error).__name__}"
+            ) from error
         if size > MOST_SCHEMA_BYTES:
             raise InvalidSchema(
                 f"expected a schema of at most {MOST_SCHEMA_BYTES} bytes, found {size}"
@@ -150,7 +152,9 @@ class _SchemaWriter:
         names = [name for name in properties if _PROPERTY.fullmatch(name)]
         needed = [name for name in required if name in properties] if _is_list(required) else []
         if not set(needed) <= set(names):
-            raise InvalidSchema("expected names of letters, digits and _.- for what is required")
+            raise InvalidSchema(
+                "the names of required properties must consist of letters, digits and _.-"
+            )
         return {
             "properties": {name: self._show(properties[name], depth + 1) for name in names},
             "required": list(needed),
@@ -244,7 +248,7 @@ def check_cost(schema: Mapping[str, JsonValue]) -> None:
     walk.visit(dict(schema), ("#",), 0)
     if walk.is_recursive and walk.branches:
         raise InvalidSchema(
-            f"expected no {min(walk.branches)} in a schema that contains itself, found one"
+            f"{min(walk.branches)} is not supported in a schema that contains itself"
         )
 
 

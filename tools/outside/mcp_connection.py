@@ -246,7 +246,7 @@ class McpConnection:
                 async with asyncio.timeout(self._start_seconds):
                     await self._list()
             except (TimeoutError, ConnectionError, MCPError, ValueError) as error:
-                self._lose("it does not list its tools")
+                self._lose("the server does not list its tools")
                 raise ToolFailed(self._report(self._fault)) from error
 
     async def _connect(self) -> ClientSession:
@@ -346,7 +346,7 @@ class McpConnection:
                 if not await self._is_ended(session):
                     raise
                 self._has_ended_session = True
-                self._lose("it has ended the session")
+                self._lose("the server ended the session")
             return await self._send(await self._connect(), ask)
 
     async def _is_ended(self, session: ClientSession) -> bool:
@@ -368,7 +368,7 @@ class McpConnection:
                 raise SessionEnded(self._report(error.message)) from error
             if error.code != CONNECTION_CLOSED:
                 raise
-            self._lose(self._end.reason or "it closed the connection")
+            self._lose(self._end.reason or "the server closed the connection")
             raise ConnectionError(self._report(self._fault)) from error
         except _LOSSES as error:
             self._lose(self._end.reason or _describe(error))
@@ -445,7 +445,7 @@ async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> 
         async with client, streamable_http_client(url, http_client=client) as streams:
             yield streams
     except httpx2.HTTPError as error:
-        raise ToolFailed(f"its address cannot be used: {type(error).__name__}") from error
+        raise ToolFailed(f"the address is invalid: {type(error).__name__}") from error
 
 
 async def _start(
@@ -453,7 +453,7 @@ async def _start(
 ) -> asyncio.subprocess.Process:
     program = shutil.which(command[0], path=environment.get("PATH", os.environ.get("PATH")))
     if program is None:
-        raise ToolFailed(f"expected a program {command[0]!r}, found none")
+        raise ToolFailed(f"the program {command[0]!r} does not exist")
     arguments = [program, *command[1:]]
     if sys.platform.startswith("linux"):
         arguments = [sys.executable, "-I", "-S", "-c", _DIES_WITH_PARENT, *arguments]
@@ -483,7 +483,9 @@ async def _read(
                 try:
                     line = await output.readline()
                 except ValueError:
-                    end.reason = f"it sent a message of more than {MOST_MESSAGE_BYTES} bytes"
+                    end.reason = (
+                        f"the server sent a message of more than {MOST_MESSAGE_BYTES} bytes"
+                    )
                     break
                 if not line:
                     end.reason = "it ended"
@@ -494,7 +496,7 @@ async def _read(
                 )
                 unasked = 0 if is_answer else unasked + 1
                 if unasked > MOST_UNASKED:
-                    end.reason = f"it sent more than {MOST_UNASKED} messages that nobody asked for"
+                    end.reason = f"the server sent more than {MOST_UNASKED} unsolicited messages"
                 elif message is not None:
                     await inward.send(message)
 
@@ -511,7 +513,7 @@ async def _write(
     process: asyncio.subprocess.Process, outward: MemoryObjectReceiveStream[SessionMessage]
 ) -> None:
     if process.stdin is None:
-        raise ToolFailed("expected an input of the server, found none")
+        raise ToolFailed("the server has no standard input")
     with suppress(ConnectionError, anyio.ClosedResourceError):
         async for item in outward:
             line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -529,7 +531,7 @@ async def _listen(process: asyncio.subprocess.Process, end: ServerEnd) -> None:
 
 def _pipe(stream: asyncio.StreamReader | None) -> asyncio.StreamReader:
     if stream is None:
-        raise ToolFailed("expected an output of the server, found none")
+        raise ToolFailed("the server has no standard output")
     return stream
 
 
@@ -560,7 +562,7 @@ async def _read_refusal(request: httpx2.Request, response: httpx2.Response) -> h
     status, body = response.status_code, await response.aread()
     await response.aclose()
     if status == 404 or _read_id(body) != _read_id(request.content):
-        message = f"it refuses the request with status {status}"
+        message = f"the server refused the request with status {status}"
         error = ErrorData(code=SESSION_ENDED, message=message)
         reply = JSONRPCError(jsonrpc="2.0", id=None, error=error)
         body = reply.model_dump_json(by_alias=True).encode()
@@ -589,7 +591,7 @@ def _describe(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
-        return "it did not start in time"
+        return "the server did not start in time"
     if isinstance(error, ToolFailed):
         return clean_line(str(error), _LONGEST_REASON)
     code = f" {error.code}" if isinstance(error, MCPError) else ""

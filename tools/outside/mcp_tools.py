@@ -78,13 +78,13 @@ class McpTool(OutsideTool):
         with the pin.
         """
         if definition is None:
-            self._fault = f"expected a tool {self.remote!r} of its server, found none"
+            self._fault = f"the server has no tool {self.remote!r}"
             return
         schema, output = definition.input_schema, definition.output_schema
         try:
             digest = digest_definition(self.remote, definition.description or "", schema, output)
         except (RecursionError, TypeError, ValueError) as error:
-            self._fault = f"expected a definition in JSON, found {type(error).__name__}"
+            self._fault = f"the definition is not valid JSON: {type(error).__name__}"
             return
         expected = self._entry.pin or self._digest or digest
         if digest != expected:
@@ -113,7 +113,7 @@ class McpTool(OutsideTool):
 
     async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
         if self.connection is None:
-            raise ToolFailed("expected a connection to the server, found none")
+            raise ToolFailed("there is no connection to the server")
         await self.connection.check()
         if self._fault:
             raise ToolRejected(self._fault)
@@ -127,10 +127,10 @@ class McpTool(OutsideTool):
         except MCPError as error:
             reason = clean_line(str(error), _LONGEST_ERROR)
             raise ToolRejected(
-                f"the server answered with an error: {reason}", status=error.code
+                f"the server returned an error: {reason}", status=error.code
             ) from error
         except ValidationError as error:
-            raise OutcomeUnknown("expected a result in the form of MCP, found another") from error
+            raise OutcomeUnknown("the result does not have the form that MCP requires") from error
         return self._read(result)
 
     def _read(self, result: CallToolResult) -> OutsideOutput:
@@ -147,11 +147,11 @@ class McpTool(OutsideTool):
 
     def _check_output(self, content: JsonValue, size: int) -> None:
         if content is None or self._output is None:
-            raise OutcomeUnknown("expected the structured result that its schema promises")
+            raise OutcomeUnknown("the structured result that the tool's schema requires is missing")
         if size > MOST_RESULT:
             raise OutcomeUnknown(f"expected a result of at most {MOST_RESULT} bytes, found {size}")
         if problems := self._output.find_problems(content):
-            raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
+            raise OutcomeUnknown(f"the result does not match the tool's schema: {problems}")
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ class OperationReader:
         try:
             document, _ = parse_structured(path.read_bytes(), is_json=path.suffix == ".json")
         except (OSError, ReadingError) as error:
-            raise self._fail(f"expected an OpenAPI document, found {error}") from error
+            raise self._fail(f"the OpenAPI document cannot be read: {error}") from error
         version = document.get("openapi") if isinstance(document, dict) else None
         if not isinstance(version, str) or not version.startswith("3."):
             raise self._fail(f"expected an OpenAPI document of version 3, found {version!r:.80}")
@@ -134,9 +134,11 @@ class OperationReader:
                 continue
             schema = self._references.resolve(parameter.get("schema"))
             if not isinstance(name, str) or name in properties or name == BODY:
-                raise InvalidSchema(f"expected parameters of different names, found {name!r:.80}")
+                raise InvalidSchema(f"several parameters have the name {name!r:.80}")
             if "content" in parameter or schema.get("type") == "object":
-                raise InvalidSchema(f"expected a value or a list, found an object in {name!r:.80}")
+                raise InvalidSchema(
+                    f"the parameter {name!r:.80} must be a value or a list, not an object"
+                )
             properties[name] = {"description": parameter.get("description", ""), **schema}
             if parameter.get("required") is True:
                 required.append(name)
@@ -165,14 +167,16 @@ class OperationReader:
             if _JSON_TYPE.fullmatch(kind.partition(";")[0].strip()) and isinstance(media, dict):
                 schema: JsonValue = media.get("schema", {})
                 return schema
-        raise InvalidSchema("expected a body in JSON, found none")
+        raise InvalidSchema("only request bodies in JSON are supported")
 
     def _check_path(self, path: str, parameters: Sequence[OperationParameter]) -> None:
         named = {parameter.name for parameter in parameters if parameter.place == "path"}
         if not path.startswith("/") or path.startswith("//") or {".", ".."} & {*path.split("/")}:
             raise InvalidSchema(f"expected a path below the address, found {path!r:.80}")
         if set(_TEMPLATE.findall(path)) != named:
-            raise InvalidSchema(f"expected the parameters of the path {path!r:.80}, found {named}")
+            raise InvalidSchema(
+                f"the parameters of the path {path!r:.80} do not match its definition: {named}"
+            )
 
     def _make_schema(
         self, properties: dict[str, JsonValue], required: list[str]
@@ -250,7 +254,7 @@ class OperationTool(OutsideTool):
                 continue
             written = [_write(part) for part in _list_values(values.get(parameter.name))]
             if not written or any(map(_is_unsafe_segment, written)):
-                raise InvalidInput(f"{parameter.name}: expected a value that is no part of a path")
+                raise InvalidInput(f"{parameter.name}: the value must not contain path segments")
             encoded[parameter.name] = ",".join(quote(part, safe="") for part in written)
         return encoded
 
@@ -314,7 +318,7 @@ class HttpApi:
         ) as error:
             raise ToolFailed(f"{self._name} cannot be reached: {_describe(error)}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise OutcomeUnknown(f"{self._name} did not answer: {_describe(error)}") from error
+            raise OutcomeUnknown(f"{self._name} did not respond: {_describe(error)}") from error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -332,21 +336,28 @@ class HttpApi:
         kind = kind.partition(";")[0].strip().lower()
         if 300 <= status < 400:
             raise ToolRejected(
-                f"{self._name} answered {status}: redirects are not followed", status=status
+                f"{self._name} responded with status {status}: redirects are not followed",
+                status=status,
             )
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise OutcomeUnknown(
-                f"{self._name} answered {status} in a compressed form", status=status
+                f"{self._name} responded with status {status} in a compressed form", status=status
             )
         if status in _NO_CONTENT:
             return make_output([f"status {status}, no content"])
         text, is_cut = ("", False) if not _is_text(kind) else await self._read_text(response)
         if status in _WAIT:
-            raise ToolFailed(f"{self._name} answered {status}: {_shorten(text)}", status=status)
+            raise ToolFailed(
+                f"{self._name} responded with status {status}: {_shorten(text)}", status=status
+            )
         if 400 <= status < 500:
-            raise ToolRejected(f"{self._name} answered {status}: {_shorten(text)}", status=status)
+            raise ToolRejected(
+                f"{self._name} responded with status {status}: {_shorten(text)}", status=status
+            )
         if not response.is_success:
-            raise OutcomeUnknown(f"{self._name} answered {status}: {_shorten(text)}", status=status)
+            raise OutcomeUnknown(
+                f"{self._name} responded with status {status}: {_shorten(text)}", status=status
+            )
         left_out = [kind or "content of unknown type"] if not _is_text(kind) else []
         return make_output([text], [*left_out, "the rest of the body"] if is_cut else left_out)
 
@@ -430,7 +441,7 @@ def _make_tool(
 ) -> OperationTool:
     given = {name.lower() for name in (*api.headers, *entry.headers)}
     if missing := [name for name in operation.headers if name not in given]:
-        raise InvalidToolSet(f"{operation_id}: expected the header {missing[0]!r}, found none")
+        raise InvalidToolSet(f"{operation_id}: the header {missing[0]!r} is missing")
     digest = digest_definition(operation_id, operation.description, operation.schema.schema, None)
     if entry.pin is not None and entry.pin != digest:
         raise InvalidToolSet(

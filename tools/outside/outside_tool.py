@@ -113,9 +113,9 @@ class McpServerEntry(BaseModel, frozen=True, extra="forbid"):
         if (self.command is None) == (self.url is None):
             raise ValueError("expected either a command or a url")
         if self.url is not None and (self.environment or self.directory is not None):
-            raise ValueError("expected environment and directory only with a command")
+            raise ValueError("environment and directory are only allowed with a command")
         if self.command is not None and self.headers:
-            raise ValueError("expected headers only with a url")
+            raise ValueError("headers are only allowed with a url")
         return self
 
 
@@ -214,7 +214,7 @@ def load_outside_tools(path: Path, environment: Mapping[str, str] | None = None)
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidToolSet(f"expected outside tools in {path.name!r}, found {error}") from error
+        raise InvalidToolSet(f"the tools in {path.name!r} cannot be read: {error}") from error
     variables = os.environ if environment is None else environment
     try:
         return OutsideTools.model_validate(_fill(content, variables, path.name))
@@ -230,7 +230,7 @@ def check_address(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or _UNSEEN.search(value):
         raise ValueError("expected an address that begins with https:// or http://")
     if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("expected an address without user, query and fragment")
+        raise ValueError("the address must not contain a user, query or fragment")
     return value
 
 
@@ -265,7 +265,7 @@ def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
         return value
     missing = [name for name in _VARIABLE.findall(value) if name not in variables]
     if missing:
-        raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
+        raise InvalidToolSet(f"{source}: the environment variable {missing[0]!r} is not set")
     return _VARIABLE.sub(lambda match: variables[match[1]], value)
 
 

@@ -215,11 +215,12 @@ def make_provider(settings: Settings) -> OidcProvider | None:
         raise CommandError(f"OIDC_ISSUER: {error}") from error
     if not settings.oidc_client_id or settings.public_url is None:
         raise CommandError(
-            "OIDC_ISSUER needs OIDC_CLIENT_ID, and PUBLIC_URL, the address to which the provider "
+            "OIDC_ISSUER requires OIDC_CLIENT_ID, and PUBLIC_URL, the address to which the "
+            "provider "
             f"redirects people after the sign-in (register PUBLIC_URL{PATH}/login/return there)"
         )
     if "openid" not in settings.oidc_scopes:
-        raise CommandError('OIDC_SCOPES: expected "openid" among them')
+        raise CommandError('OIDC_SCOPES must contain "openid"')
     secret = settings.oidc_client_secret
     return OidcProvider(
         OidcClient(

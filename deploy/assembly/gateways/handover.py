@@ -228,18 +228,19 @@ def _check_needs(settings: Settings) -> None:
         raise CommandError("HANDOVER_EMAIL requires SMTP_HOST, the server that sends the e-mail")
     if settings.handover_slack_channel is not None and settings.slack_bot_token is None:
         raise CommandError(
-            "HANDOVER_SLACK_CHANNEL needs SLACK_BOT_TOKEN, the token of the app that posts there"
+            "HANDOVER_SLACK_CHANNEL requires SLACK_BOT_TOKEN, the token of the app that posts "
+            "to the channel"
         )
     if settings.imap_host and not settings.handover_email:
         raise CommandError(
-            "IMAP_HOST needs HANDOVER_EMAIL: only conversations that are handed over by e-mail "
-            "are answered by e-mail"
+            "IMAP_HOST requires HANDOVER_EMAIL, because only conversations that are handed "
+            "over by e-mail can be answered by e-mail"
         )
     receivers = (
         settings.handover_email, settings.handover_slack_channel, settings.handover_webhook
     )  # fmt: skip
     if any(receivers) and settings.public_url is None:
         raise CommandError(
-            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK need PUBLIC_URL, the "
-            "address of this server: a conversation is sent with a link to it"
+            "HANDOVER_EMAIL, HANDOVER_SLACK_CHANNEL and HANDOVER_WEBHOOK require PUBLIC_URL, "
+            "the address of this server, because a conversation is sent with a link to it"
         )

@@ -301,8 +301,8 @@ def check_public_path(path: str, routes: Sequence[BaseRoute]) -> None:
     own = {str(getattr(route, "path", "")).split("/")[1] for route in routes} - {""}
     if path and path.split("/")[1] in own:
         raise CommandError(
-            f"PUBLIC_URL: expected a path whose first part Refdesk does not use, found {path}; it "
-            f"uses {', '.join(sorted(own))}"
+            f"PUBLIC_URL: the path {path} conflicts with a path of Refdesk; reserved first "
+            f"segments: {', '.join(sorted(own))}"
         )
 
 

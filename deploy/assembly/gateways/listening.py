@@ -36,7 +36,8 @@ def add_place(parser: argparse.ArgumentParser, port: int) -> None:
     parser.add_argument(
         "--gateway-only",
         action="store_true",
-        help="run no agents here; `refdesk up` or `refdesk worker` must use the same Redis",
+        help="do not run agents in this process; `refdesk up` or `refdesk worker` must use the "
+        "same Redis",
     )
 
 
@@ -44,7 +45,7 @@ def require_secret(secret: SecretStr | None, name: str, what: str) -> str:
     """Return a secret; raises `CommandError` if it is not set."""
     value = "" if secret is None else secret.get_secret_value()
     if not value:
-        raise CommandError(f"expected {what} in {name}, found nothing")
+        raise CommandError(f"{name} is not set; it must contain {what}")
     return value
 
 

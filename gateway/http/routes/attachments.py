@@ -40,7 +40,7 @@ class ConversationDocument(BaseModel, frozen=True):
 
     id: str = Field(examples=["attached:0f3c1c8f3d6a4b7e9d2a5c6b7e8f9a0b"])
     title: str
-    name: str = Field(description="its file name", examples=["contract.pdf"])
+    name: str = Field(description="name of the file", examples=["contract.pdf"])
     language: str = Field(description="ISO 639-1")
     chunks: int = Field(description="number of passages")
 
@@ -104,7 +104,7 @@ async def read_upload(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind.startswith("multipart/") or kind == "application/x-www-form-urlencoded":
         raise InvalidRequestError(
-            "expected the bytes of the file as the body, found a form: send it with "
+            "the body is a form; send the bytes of the file as the body, with "
             "--data-binary @FILE and -H 'Content-Type: application/octet-stream'",
             code="unsupported_body",
             status=415,

@@ -56,12 +56,12 @@ class IndexedDocument(BaseModel):
     id: str = Field(examples=["handbook/hr/leave"])
     title: str
     source: str = Field(description="the file, relative to the ingested folder")
-    url: str | None = Field(None, description="its web address, if it has one")
+    url: str | None = Field(None, description="URL of the document, if it has one")
     language: str = Field(description="ISO 639-1")
     kind: str | None = Field(None, description="changelog or index; omitted for other pages")
     chunks: int = Field(description="number of passages")
     version: str | None = Field(None, description="the version that the document states")
-    groups: list[str] = Field([], description="groups that may read it; empty: everybody")
+    groups: list[str] = Field([], description="groups that may read the document; empty: everybody")
 
 
 class DocumentPage(BaseModel):
@@ -70,7 +70,7 @@ class DocumentPage(BaseModel):
     documents: list[IndexedDocument]
     total: int = Field(description="number of all documents that the patterns select")
     next: str | None = Field(
-        None, description="value of `after` for the next page, if there is one"
+        None, description="value of `after` for the next page; null: last page"
     )
 
 
@@ -91,7 +91,7 @@ class WrittenDocuments(BaseModel):
     """The result of an upload."""
 
     written: int = Field(description="number of documents of the file that are new or changed")
-    unchanged: int = Field(description="number of documents that the index had already")
+    unchanged: int = Field(description="number of documents that were already in the index")
     failed: list[FailedFile] = Field(
         [], description="files that could not be read, with the reason"
     )
@@ -186,7 +186,7 @@ class Catalog:
             """Remove all documents that match the patterns from the index. Files are kept."""
             if not pattern:
                 raise InvalidRequestError(
-                    "expected at least one pattern of the documents to remove",
+                    "specify at least one pattern of the documents to remove",
                     code="invalid_request",
                     param="pattern",
                 )
@@ -220,7 +220,7 @@ def gaps_router(channel: HttpChannel, gaps: GapFinder) -> APIRouter:
     router = APIRouter(tags=["gaps"])
     operator = Depends(require_scope(channel, Scope.DOCUMENTS))
 
-    @router.get("/v1/gaps", summary="List what the documents lack")
+    @router.get("/v1/gaps", summary="List gaps in the documents")
     async def list_gaps(
         caller: Annotated[Principal, operator], assistant: AssistantName = None, state: State = ""
     ) -> GapList:

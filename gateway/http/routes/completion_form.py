@@ -72,19 +72,20 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = 1
-    tools: JsonValue = Field(None, description="refused: Refdesk calls its own tools only")
-    tool_choice: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
-    functions: JsonValue = Field(None, description="refused, as `tools`")
-    function_call: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
+    tools: JsonValue = Field(None, description="not supported: Refdesk only calls its own tools")
+    tool_choice: JsonValue = Field(None, description="not supported, except `none`")
+    functions: JsonValue = Field(None, description="not supported")
+    function_call: JsonValue = Field(None, description="not supported, except `none`")
     user: str | None = Field(
         None,
         max_length=LONGEST_PERSON,
-        description="id of the person who asks: only they can answer a pause",
+        description="id of the user; only this user can answer a pause",
     )
     conversation_id: str | None = Field(
         None,
         pattern=ID,
-        description="an extension: Refdesk stores the conversation and reads only the last message",
+        description="extension of Refdesk: Refdesk stores the conversation, and only the last "
+        "message is read",
     )
 
 
@@ -209,7 +210,7 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
     shown, now = tuple(joined[:before]), joined[before:]
     if not now:
         raise InvalidRequestError(
-            "expected the last message to be the user's", code="missing_question", param="messages"
+            "the last message must have the role `user`", code="missing_question", param="messages"
         )
     remembered = tuple(
         Turn(
@@ -293,7 +294,7 @@ def _text(message: ChatMessage) -> str:
     has_others = any(part.type != "text" for part in content)
     if has_others and message.role == "user":
         raise InvalidRequestError(
-            "expected parts of the type 'text', found another type",
+            "only parts of the type 'text' are supported",
             code="unsupported_content",
             param="messages",
         )

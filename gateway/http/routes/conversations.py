@@ -39,8 +39,8 @@ class Opened(BaseModel):
     assistant: str
     token: str | None = Field(
         None,
-        description="token, with a public key: send it in the header X-Conversation-Token "
-        "with every request. It is returned only here",
+        description="token of the conversation, only with a public key. Send it in the header "
+        "X-Conversation-Token with every request. It is returned only once",
     )
 
 
@@ -66,7 +66,7 @@ class Conversation(BaseModel):
     """The turns and messages, oldest first."""
 
     conversation_id: str
-    earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text only")
+    earlier: list[HistoryTurn] = Field([], description="text of the turns before `messages`")
     messages: list[ConversationMessage]
 
 
@@ -83,7 +83,7 @@ class NewestPause(BaseModel):
     conversation_id: str
     pause_id: str
     kind: str = Field(examples=["clarification", "information", "approval"])
-    asked: str = Field(description="what was asked")
+    asked: str = Field(description="question of the user")
 
 
 class Reading:
@@ -97,7 +97,7 @@ class Reading:
         router = APIRouter(tags=["conversations"])
         base = "/v1/conversations/{conversation_id}"
 
-        @router.get("/v1/pause", summary="List the open requests to a person")
+        @router.get("/v1/pause", summary="List open requests to a person")
         async def find_pause(
             caller: Annotated[Principal, Depends(require_scope(self._channel, Scope.READ))],
             user_id: Annotated[str | None, Query(min_length=1, max_length=128)] = None,
@@ -169,7 +169,8 @@ class Reading:
         people = list_people(caller, user_id, "user_id")
         if caller.public or not people:
             raise InvalidRequestError(
-                "expected a secret key, and the person as user_id or in the header X-Person-Token",
+                "this request requires a secret key, and the person as user_id or in the "
+                "header X-Person-Token",
                 code="person_required",
                 param="user_id",
             )

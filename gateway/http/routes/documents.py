@@ -46,7 +46,7 @@ from gateway.review_ports import ReportForm, ReportRenderer
 from gateway.static_files import read_design
 from knowledge.search.section_text import write_section
 
-Ticket = Annotated[str, Path(description="part of the `link` of a source")]
+Ticket = Annotated[str, Path(description="token in the `link` of a source")]
 HTML = "text/html"
 EXAMPLE = '<!doctype html><html lang="en"><title>Routing rules</title><h1>Routing rules</h1>'
 _REPORT_POLICY = (
@@ -63,15 +63,15 @@ _PAGES: dict[int | str, dict[str, object]] = {
         "description": "An expired or invalid link.",
         "content": _NOTICE,
     },
-    429: {"description": "The key of the link has no requests left.", "content": _NOTICE},
+    429: {"description": "The rate limit of the link's key is exceeded.", "content": _NOTICE},
     503: {"description": "The index is unavailable.", "content": _NOTICE},
 }
 
-PictureId = Annotated[str, Path(max_length=200, description="part of the `link` of a picture")]
+PictureId = Annotated[str, Path(max_length=200, description="token in the `link` of a picture")]
 _PICTURES: dict[int | str, dict[str, object]] = {
     200: {"description": "The picture.", "content": {"image/*": {}}},
     404: {"description": "An expired or invalid link, or a picture of another document."},
-    429: {"description": "The key of the link has no requests left."},
+    429: {"description": "The rate limit of the link's key is exceeded."},
     503: {"description": "The index is unavailable."},
 }
 

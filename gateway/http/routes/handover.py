@@ -46,11 +46,14 @@ LONGEST_NOTE = 2_000
 ADDRESS = r"^([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253})?$"
 MOST_FIELDS = 5
 """Maximum number of fields in the form for an answer."""
-Ticket = Annotated[str, Path(max_length=2_000, description="part of the address that was sent")]
+Ticket = Annotated[
+    str, Path(max_length=2_000, description="token in the link that was sent to the person")
+]
 GONE = "This address is no longer valid: it has expired, or the conversation was erased."
 UNSENT = (
-    "Your answer was not sent: the server is busy, or the place where the question was asked is "
-    "no longer stored. Send it again in a moment, or contact the visitor in another way."
+    "Your answer was not sent: the server is busy, or the chat in which the question was "
+    "asked is no longer stored. Send it again in a moment, or contact the visitor in "
+    "another way."
 )
 
 
@@ -58,7 +61,7 @@ class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
     """A visitor's request to talk to a person."""
 
     message_id: str = Field(
-        pattern=ID, description="the last message, with its answer", examples=["m-1"]
+        pattern=ID, description="id of the last message with an answer", examples=["m-1"]
     )
     note: str = Field(
         "", max_length=LONGEST_NOTE, description="message of the visitor to the person"
@@ -66,8 +69,8 @@ class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
     address: str = Field(
         "",
         pattern=ADDRESS,
-        description="e-mail address of the visitor, to which the answer is sent too, after they "
-        "have opened a link that is sent to it",
+        description="e-mail address of the visitor; the answer is also sent to it after the "
+        "visitor has opened a confirmation link",
         examples=["ada@example.com"],
     )
 
@@ -75,9 +78,9 @@ class HandOverRequest(BaseModel, frozen=True, extra="forbid"):
 class HandedOver(BaseModel):
     """Whether the conversation was sent."""
 
-    sent: bool = Field(description="whether a person's mailbox, channel or webhook accepted it")
+    sent: bool = Field(description="whether a mailbox, channel or webhook accepted the request")
     message_id: str = Field(description="the request as a message of the conversation")
-    text: str = Field(description="the same as a sentence for the visitor")
+    text: str = Field(description="result as a sentence for the visitor")
 
 
 def is_reply_path(handover: HandOver | None, path: str) -> bool:
@@ -121,7 +124,7 @@ def _add_request(router: APIRouter, channel: HttpChannel, sender: QuestionSender
         language = _find_language(request, journal[-1].fields.get("language"))
         if wanted.address and not handover.mails_visitors:
             raise InvalidRequestError(
-                "expected no `address`: this desk sends no e-mail to visitors",
+                "`address` is not supported: this desk does not send e-mail to visitors",
                 code="address_unavailable",
                 param="address",
             )

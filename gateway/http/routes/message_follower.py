@@ -31,10 +31,10 @@ class JobProgress(BaseModel, frozen=True):
     """The progress of a running message, from its events."""
 
     stage: str | None = Field(
-        None, description="the role that is working now", examples=["compliance"]
+        None, description="role that is currently running", examples=["compliance"]
     )
     branches: int = Field(0, description="number of parts that have begun in the current stage")
-    ended: int = Field(0, description="number of these parts that have ended")
+    ended: int = Field(0, description="number of these parts that have finished")
 
 
 class MessageStatus(BaseModel, frozen=True):
@@ -45,7 +45,7 @@ class MessageStatus(BaseModel, frozen=True):
     text: str
     at: float = Field(description="time of acceptance, Unix seconds")
     status: Literal["running", "ended"]
-    progress: JobProgress | None = Field(None, description="of a running message")
+    progress: JobProgress | None = Field(None, description="progress of a running message")
     answer: Answer | None = None
 
 
@@ -105,7 +105,7 @@ class MessageFollower:
         """
         if access.caller.public:
             raise ForbiddenError(
-                "expected a secret key: a trajectory contains results of tools",
+                "a trajectory contains results of tools and requires a secret key",
                 code="secret_key_needed",
             )
         journal = await self.read_journal(access, message_id)
@@ -144,7 +144,7 @@ class MessageFollower:
         journal = await self.read_journal(access, message_id)
         if after.is_past(journal[-1].id):
             raise InvalidRequestError(
-                "this message has no such event yet: expected the id of an event that you received",
+                "this message has no event with this id; send the id of an event that you received",
                 code="unknown_event",
                 param="Last-Event-ID",
             )

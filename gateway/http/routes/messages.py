@@ -65,9 +65,8 @@ Preference = Annotated[
     Header(
         alias="Prefer",
         max_length=200,
-        description="`respond-async`: respond immediately with status 202; the message is a job, "
-        "which "
-        "may take as long as a review (RFC 7240)",
+        description="`respond-async` (RFC 7240): the response is sent immediately, with status "
+        "202, and the message becomes a job, which may take as long as a review",
     ),
 ]
 LastEventId = Annotated[
@@ -88,7 +87,7 @@ _STREAMED: dict[int | str, dict[str, object]] = {
 }
 _EVENTS: dict[int | str, dict[str, object]] = {
     200: _STREAMED[200],
-    204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
+    204: {"description": "The message has ended, and there are no events after `Last-Event-ID`."},
 }
 
 
@@ -110,13 +109,13 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
     )
     pause_reply: PauseReply | None = Field(
         None,
-        description="answers the open `pause` of the last reply: `approve`, or `fields` by name; "
-        "`text` are the words that the conversation shows for it",
+        description="reply to the open `pause` of the last reply: `approve`, or `fields` by "
+        "name; `text` is shown for it in the conversation",
     )
     way: str | None = Field(
         None,
         max_length=40,
-        description="the way that answers, instead of that of the assistant; for secret keys",
+        description="way of answering, instead of that of the assistant; only with a secret key",
         examples=["tools"],
     )
     user_id: str | None = Field(
@@ -130,7 +129,7 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         "",
         pattern=STRATEGY,
         description="how a swarm divides the question: `intelligent`, `parallel` or `council`; "
-        "empty: as the desk is configured",
+        "empty: the configured strategy",
     )
     persona: str = Field(
         "",
@@ -140,8 +139,8 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
     supersedes: str | None = Field(
         None,
         pattern=ID,
-        description="the id of a message of this conversation that is still being answered, which "
-        "this one replaces: it ends as `superseded`, with all its tasks",
+        description="id of a message of this conversation that is still being answered and "
+        "that this message replaces: the replaced message ends as `superseded`, with all its tasks",
     )
 
 
@@ -311,7 +310,8 @@ def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -
         return None
     if caller.public:
         raise ForbiddenError(
-            "expected no `way`: with a public key, the assistant's way answers", code="way_refused"
+            "`way` cannot be set with a public key; the way configured for the assistant is used",
+            code="way_refused",
         )
     known = sorted(access.desk.ways)
     if way not in known:
@@ -332,7 +332,7 @@ def _message(
 ) -> Message:
     if sent.message_id is not None and idempotency_key is not None:
         raise InvalidRequestError(
-            "expected `message_id` or the header Idempotency-Key, found both",
+            "`message_id` and the header Idempotency-Key cannot be used together",
             code="conflicting_message_ids",
             param="message_id",
         )

@@ -192,8 +192,8 @@ class OpenAiQuestions:
         conversation = await self._channel.conversations.thread(here, digest)
         if conversation is None:
             raise InvalidRequestError(
-                "there is no such response, or its conversation is no longer stored: send the "
-                "whole history",
+                "this response does not exist, or its conversation is no longer stored; send "
+                "the whole history",
                 code="previous_response_not_found",
                 param="previous_response_id",
                 status=400,

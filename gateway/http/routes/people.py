@@ -20,7 +20,8 @@ UserId = Annotated[
     Query(
         min_length=1,
         max_length=128,
-        description="the person, with a secret key; else the header X-Person-Token names them",
+        description="id of the person, only with a secret key; otherwise the header "
+        "X-Person-Token identifies the person",
     ),
 ]
 
@@ -60,7 +61,7 @@ class ListedPerson(PersonStatistics):
     """A person in the owner's list."""
 
     person: str = Field(description="pseudonym, as in the console and in `refdesk forget`")
-    name: str = Field("", description="as the channel names the person, if names are recorded")
+    name: str = Field("", description="name of the person in the channel, if names are recorded")
 
 
 class PersonList(BaseModel):
@@ -74,7 +75,7 @@ class ForgottenData(BaseModel):
     """The erased data."""
 
     conversations: int
-    has_more: bool = Field(description="repeat the request: the person has further conversations")
+    has_more: bool = Field(description="the person has further conversations; repeat the request")
 
 
 def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
@@ -116,7 +117,7 @@ def people_router(channel: HttpChannel, people: PersonalData) -> APIRouter:
         done = await people.forget([own], person)
         return ForgottenData(conversations=done.conversations, has_more=done.has_more)
 
-    @router.get("/v1/people", summary="List who asked")
+    @router.get("/v1/people", summary="List people")
     async def list_who_asked(
         caller: Annotated[Principal, operator],
         assistant: AssistantName = None,
@@ -139,7 +140,7 @@ def _find_person(caller: Principal, user_id: str | None) -> str:
     people = list_people(caller, user_id, "user_id")
     if not people:
         raise InvalidRequestError(
-            "expected the person as user_id with a secret key, or in the header X-Person-Token",
+            "specify the person as user_id with a secret key, or in the header X-Person-Token",
             code="person_required",
             param="user_id",
         )

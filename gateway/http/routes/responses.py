@@ -60,11 +60,9 @@ class ResponseRequest(BaseModel, frozen=True, extra="ignore"):
     store: bool | None = True
     previous_response_id: str | None = Field(None, max_length=200)
     conversation: NamedConversation | Annotated[str, StringConstraints(pattern=ID)] | None = None
-    tools: JsonValue = Field(None, description="refused: Refdesk calls its own tools only")
+    tools: JsonValue = Field(None, description="not supported: Refdesk only calls its own tools")
     background: Literal[False] | None = None
-    user: str | None = Field(
-        None, max_length=LONGEST_PERSON, description="id of the person who asks"
-    )
+    user: str | None = Field(None, max_length=LONGEST_PERSON, description="id of the user")
     safety_identifier: str | None = Field(
         None, max_length=LONGEST_PERSON, description="newer name of `user`"
     )
@@ -119,7 +117,7 @@ class Responses:
         if wanted.previous_response_id is not None:
             if conversation_id is not None:
                 raise InvalidRequestError(
-                    "expected `previous_response_id` or `conversation`, found both",
+                    "`previous_response_id` and `conversation` cannot be used together",
                     code="mutually_exclusive_parameters",
                     param="conversation",
                 )

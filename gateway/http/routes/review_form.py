@@ -50,7 +50,7 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
     """A review of documents against rules; both are specified by id, file, or title."""
 
     document: DocumentName | None = Field(
-        None, description="the document to review: one of the conversation, or one of the index"
+        None, description="document to review, from the conversation or the index"
     )
     documents: list[DocumentName] = Field([], max_length=MOST_DOCUMENTS)
     against: list[DocumentName] = Field(
@@ -59,14 +59,14 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
     conversation_id: str | None = Field(
         None,
         pattern=ID,
-        description="the conversation to which the documents and the answer belong; by default "
-        "another one for each review",
+        description="conversation to which the documents and the answer belong; default: a new "
+        "conversation for each review",
     )
     focus: str | None = Field(
         None,
         min_length=1,
         max_length=LONGEST_FOCUS,
-        description="what the review should concentrate on, as a sentence",
+        description="focus of the review, as a sentence",
     )
     language: str | None = Field(
         None, pattern=r"^[a-zA-Z]{2,3}$", description="language of the report, ISO 639-1"
@@ -98,7 +98,9 @@ class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
     compliant: int
     violations: int
     gaps: int
-    undecided: int | None = Field(None, description="without a verdict; omitted if not counted")
+    undecided: int | None = Field(
+        None, description="number of requirements without a verdict; omitted if not counted"
+    )
     confidence: float | None = Field(
         None, description="mean confidence of the verdicts, 0 to 1; omitted if it was not measured"
     )
@@ -112,7 +114,7 @@ class ReviewSection(BaseModel, frozen=True, extra="ignore"):
         "not_requested, or not_judged (no model is in use)"
     )
     specialist: str
-    reason: str = Field("", description="why it failed or is incomplete")
+    reason: str = Field("", description="why the part failed or is incomplete")
 
 
 class ReviewEstimate(BaseModel, frozen=True):
@@ -123,7 +125,7 @@ class ReviewEstimate(BaseModel, frozen=True):
     tokens: int
     cost_usd: float | None = Field(None, description="omitted if the price is unknown")
     seconds: int | None = Field(
-        None, description="by the speed of the model in the last days; omitted if not measured"
+        None, description="estimate from the model's speed in recent days; omitted if not measured"
     )
 
 
@@ -132,20 +134,22 @@ class EstimatedReview(BaseModel, frozen=True):
 
     documents: list[ConversationDocument]
     against: list[ConversationDocument]
-    estimate: ReviewEstimate | None = Field(None, description="omitted if no model is in use")
+    estimate: ReviewEstimate | None = Field(
+        None, description="name of the model; omitted if no model is in use"
+    )
 
 
 class Review(BaseModel):
     """A review: a job with events, whose result is one answer and a report."""
 
-    id: str = Field(description="id of the review, used in its addresses")
+    id: str = Field(description="id of the review, used in its URLs")
     conversation_id: str
     message_id: str
     status: Literal["running", "ended"]
-    text: str = Field(description="text of the review, as the conversation shows it")
+    text: str = Field(description="text of the review in the conversation")
     at: float = Field(description="time of acceptance, Unix seconds")
     documents: list[ConversationDocument] = Field(
-        [], description="the documents that the request named; only in the response to it"
+        [], description="documents of the request; only in the response to it"
     )
     against: list[ConversationDocument] = []
     estimate: ReviewEstimate | None = Field(
@@ -154,19 +158,21 @@ class Review(BaseModel):
     )
     progress: JobProgress | None = None
     counts: ReviewCounts | None = Field(
-        None, description="omitted if no report was written: nothing was counted then"
+        None, description="omitted if no report was written, because nothing was counted"
     )
     current_agent: str | None = Field(
-        None, description="the specialist that is working now; its cost is in `answer.model_usage`"
+        None,
+        description="specialist that is currently running; its cost is in `answer.model_usage`",
     )
     violations: list[dict[str, JsonValue]] | None = Field(
         None,
-        description="violated requirements as in the report as JSON: the words and places of both "
-        "sides, the reason, confidence, risk and recommendation",
+        description="violated requirements, in the same form as in the JSON report: the "
+        "wording and locations of both sides, the reason, confidence, risk and recommendation",
     )
     gaps: list[dict[str, JsonValue]] | None = Field(
         None,
-        description="requirements that the document does not cover, in the form of `violations`",
+        description="requirements that the document does not cover, in the same form as "
+        "`violations`",
     )
     further_gaps: list[dict[str, JsonValue]] | None = Field(
         None,
@@ -174,12 +180,12 @@ class Review(BaseModel):
         "if they were not checked, see `sections`",
     )
     classification: list[dict[str, JsonValue]] | None = Field(
-        None, description="of each document: type, domain, complexity, language, sensitivity"
+        None, description="type, domain, complexity, language and sensitivity of each document"
     )
     sections: dict[str, ReviewSection] | None = Field(
         None,
-        description="of each part of the review whether it was made: findings, risks, gaps, "
-        "citations, recommendations, classes",
+        description="state of each part of the review: findings, risks, gaps, citations, "
+        "recommendations, classes",
     )
     answer: Answer | None = None
 
@@ -227,8 +233,8 @@ def refuse_empty(review: NewReview) -> None:
     """Raise `InvalidRequestError` for a review without documents."""
     if not review.names:
         raise InvalidRequestError(
-            "expected a document to review in `document`, or its bytes as the body with `name` "
-            "and `against` in the address; found none",
+            "the document to review is missing; specify it in `document`, or send its bytes as "
+            "the body with `name` and `against` in the URL",
             code="missing_document",
             param="document",
         )
@@ -242,7 +248,7 @@ async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON_FORM:
         raise InvalidRequestError(
-            f"expected {JSON_FORM}, or the bytes of a file with its `name` in the address",
+            f"expected {JSON_FORM}, or the bytes of a file with its `name` in the URL",
             code="unsupported_body",
             param="name",
             status=415,
@@ -253,7 +259,7 @@ async def read_form(request: Request, stated: Mapping[str, object]) -> NewReview
     for field in stated:
         if field in body:
             raise InvalidRequestError(
-                f"expected `{field}` in the address or in the body, found it in both",
+                f"`{field}` is set both in the URL and in the body; set it only once",
                 code="invalid_request",
                 param=field,
             )

@@ -67,7 +67,7 @@ WAY = "specialists"
 _NOT_MADE = frozenset({"failed", "not_requested", "not_judged"})
 """States of a section for which its specialist produced no result."""
 BASE = "/v1/reviews"
-ReviewId = Annotated[str, Path(max_length=300, description="`id` of a review")]
+ReviewId = Annotated[str, Path(max_length=300, description="id of the review")]
 _BODIES: dict[str, object] = {
     "requestBody": {
         "required": True,
@@ -79,7 +79,7 @@ _BODIES: dict[str, object] = {
 }
 _EVENTS: dict[int | str, dict[str, object]] = {
     200: {"description": "Its events.", "content": {EVENT_STREAM: {"example": EXAMPLE}}},
-    204: {"description": "There is nothing after `Last-Event-ID`: the review has ended."},
+    204: {"description": "The review has ended, and there are no events after `Last-Event-ID`."},
 }
 _REPORT: dict[int | str, dict[str, object]] = {
     200: {
@@ -155,8 +155,7 @@ class ReviewRoutes:
                 str | None,
                 Query(
                     max_length=LONGEST_FILE_NAME,
-                    description="with a file as the body: its name, whose suffix determines the "
-                    "format",
+                    description="name of the file in the body; its suffix determines the format",
                 ),
             ] = None,
             against: RuleNames = None,

@@ -14,7 +14,7 @@ from gateway.http.errors import InvalidRequestError, unknown
 from gateway.sources import Assistant, NewSource, SourceKeeper, SourceState
 
 BASE = "/v1/sources"
-SourceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="`id` of a listed source")]
+SourceId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="id of the source")]
 
 
 class SourceEntry(BaseModel):
@@ -23,19 +23,19 @@ class SourceEntry(BaseModel):
     id: str
     source: str
     state: Literal["waiting", "reading", "failed", "read"] = Field(
-        description="waiting: not read yet; failed: a part of it, or all, was not read the last "
-        "time, and its earlier documents stay; or its schedule or its entry cannot be used"
+        description="waiting: not read yet; failed: the last run could not read some or all of "
+        "its documents, whose earlier versions are kept, or its schedule or entry is invalid"
     )
     progress: str = Field(
-        "", description="while it is being read: how many of its files were read, and the rest"
+        "", description="while the source is being read: number of files read and remaining"
     )
     schedule: str = ""
-    read_at: datetime | None = Field(None, description="when it was read last")
-    next_at: datetime | None = Field(None, description="when it is read next, by its schedule")
-    failed: int = Field(0, description="number of documents that were not read the last time")
-    reasons: list[str] = Field([], description="some of the reasons")
+    read_at: datetime | None = Field(None, description="time of the last run")
+    next_at: datetime | None = Field(None, description="time of the next scheduled run")
+    failed: int = Field(0, description="number of documents that the last run could not read")
+    reasons: list[str] = Field([], description="some of the errors")
     left_out: list[str] = Field(
-        [], description="what the files contain and the index does not, with count and reason"
+        [], description="content of the files that is not in the index, with count and reason"
     )
 
 

@@ -77,7 +77,7 @@ def read(data: bytes, source: str) -> Page:
                 raise TooLargeError(f"a table can have at most {_MOST_ROWS} rows")
             table.append(cells[:MOST_COLUMNS])
     except csv.Error as error:
-        raise WrongFormatError(f"expected a table as text, found {error}") from error
+        raise WrongFormatError(f"the table cannot be read: {error}") from error
     if table and (columns := ArticleColumns(table[0])).are_in(table[1:]):
         return Page(source, "", tuple(columns.write(table[1:])), warnings=warnings)
     return Page(source, "", tuple(write_sheet(list(_list_rows(table)))), warnings=warnings)

@@ -103,7 +103,7 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         for part in list_content(raw):
             blocks += _write_part(part, seen, left_out, keeps_quotations=keeps_quotations)
     if not any(block.kind is not BlockKind.HEADING for block in blocks):
-        raise NoTextError("expected text, found none")
+        raise NoTextError("the document contains no text")
     return Page(source, title, tuple(blocks), left_out=left_out.list())
 
 
@@ -132,7 +132,7 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not data.startswith(b"From "):
         if _HEADER.match(data) is None:
-            raise WrongFormatError("expected an e-mail, found no header in its first line")
+            raise WrongFormatError("the file is not an e-mail: its first line is not a header")
         yield data
         return
     start = data.find(b"\n") + 1

@@ -102,9 +102,7 @@ def list_content(data: bytes) -> list[MailPart]:
     try:
         return list(_list_content(message_from_bytes(data, policy=_POLICY), 0))[:_MOST_PARTS]
     except _FAULTS as error:
-        raise WrongFormatError(
-            f"expected an e-mail, found a damaged one: {error!s:.120}"
-        ) from error
+        raise WrongFormatError(f"the e-mail is damaged: {error!s:.120}") from error
 
 
 def parse_mail(data: bytes) -> ParsedMail:
@@ -126,9 +124,7 @@ def parse_mail(data: bytes) -> ParsedMail:
             [_name_attachment(part) for part in attached],
         )
     except _FAULTS as error:
-        raise WrongFormatError(
-            f"expected an e-mail, found a damaged one: {error!s:.120}"
-        ) from error
+        raise WrongFormatError(f"the e-mail is damaged: {error!s:.120}") from error
 
 
 def make_line(text: str) -> str:

@@ -197,7 +197,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of text that has already been cleaned."""
     front, body = front_matter.take(text)
     if front.unclear_groups:
-        raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
+        raise WrongFormatError(f"the readers of this page are unclear: {front.unclear_groups}")
     fragment = _read(body)
     return Page(
         source=source,
@@ -233,7 +233,7 @@ def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
     names = [match[1] for match in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(match[0])]
     closed = {name[1:] for name in names if name.startswith("/")}
     alone = [name for name in names if not name.startswith("/") and name not in closed]
-    reason = "only the generator of the website knows its text"
+    reason = "its text is only generated when the website is built"
     shown = tuple(dict.fromkeys(alone))[:5]
     return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
 

@@ -71,7 +71,7 @@ def read(data: bytes, source: str) -> Page:
         _simplify(tree)
         written = publish_from_doctree(tree, writer="html5", settings_overrides=_settings())
     except RecursionError as error:
-        raise WrongFormatError("expected less nesting than found") from error
+        raise WrongFormatError("the document is nested too deeply") from error
     page = html.read(written, source)
     return replace(
         page,

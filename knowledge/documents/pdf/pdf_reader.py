@@ -153,10 +153,8 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
         document.init_forms()
     except PdfiumError as error:
         if "assword" in str(error):
-            raise WrongFormatError(
-                "expected a PDF that opens without a password, found a locked one"
-            ) from error
-        raise WrongFormatError(f"expected a PDF, found a damaged one: {error!s:.120}") from error
+            raise WrongFormatError("the PDF is protected by a password") from error
+        raise WrongFormatError(f"the PDF is damaged: {error!s:.120}") from error
     try:
         return _read_document(document, source, recognise)
     finally:
@@ -176,7 +174,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
             f"a document can have at most {MOST_PAGES} pages; this one has {len(document)}"
         )
     if not len(document):
-        raise WrongFormatError("expected a PDF, found a damaged one: it has no pages")
+        raise WrongFormatError("the PDF is damaged: it has no pages")
     reading = _PageReader(document, recognise)
     pages = list(reading.read())
     left_out = remove_furniture(pages)
@@ -189,7 +187,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
             f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
         )
     if not blocks:
-        raise NoTextError("expected text, found none: its pages may be pictures")
+        raise NoTextError("the PDF contains no text; its pages may be pictures")
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,

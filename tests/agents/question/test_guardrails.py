@@ -398,7 +398,7 @@ async def test_without_a_model_a_question_that_names_a_document_is_within_scope(
 
     assert isinstance(outcome, Wrote)
     assert outcome.writes.within_scope
-    assert outcome.writes.guardrails_analysis == "it names 1 document"
+    assert outcome.writes.guardrails_analysis == "the question names 1 document"
 
 
 async def test_without_documents_the_reason_is_said_and_no_model_is_asked() -> None:

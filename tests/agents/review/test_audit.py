@@ -37,14 +37,14 @@ def test_a_citation_of_a_source_that_does_not_exist_is_found() -> None:
     audited = audit("The processor shall not sell register data. [1]\n\nSources\n[1] Law > Gifts\n")
 
     assert not audited.citations[0].exists
-    assert "named 'Law > Gifts', found none" in audited.citations[0].problems[0]
+    assert "no document or passage is named 'Law > Gifts'" in audited.citations[0].problems[0]
 
 
 def test_a_number_without_a_source_is_found() -> None:
     audited = audit("The processor shall not sell register data. [3]")
 
     assert audited.invalid_citations == ("[3]",)
-    assert "in the list of sources" in audited.citations[0].problems[0]
+    assert "the list of sources has no entry" in audited.citations[0].problems[0]
 
 
 @pytest.mark.parametrize(

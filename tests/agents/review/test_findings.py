@@ -1,5 +1,7 @@
 """Notes of the rules are in the language of the reader."""
 
+import ast
+import re
 import tomllib
 from pathlib import Path
 from string import Formatter
@@ -73,6 +75,23 @@ def test_every_note_is_translated_with_its_values(language: str) -> None:
         assert list_names(texts[language]) == set(values), key
         assert translated == texts[language].format(**values), key
         assert language == "en" or texts[language] != texts["en"], key
+
+
+def test_every_english_note_is_a_text_in_the_code() -> None:
+    product = Path(findings.__file__).parents[2]
+    literals = "\n".join(
+        node.value
+        for folder in ("agents", "envelope")
+        for module in (product / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    for key, texts in NOTES.items():
+        parts = re.split(r"‹|law or rule|document to review", re.sub(r"\{\w+\}", "‹", texts["en"]))
+        missing = [
+            part for part in parts if part.replace("{{", "{").replace("}}", "}") not in literals
+        ]
+        assert not missing, key
 
 
 def test_what_was_added_to_a_sequence_is_in_the_language_of_the_reader() -> None:

@@ -148,7 +148,7 @@ async def test_the_mark_moves_to_the_source_that_the_judge_names() -> None:
 
     writes = await judge(model, reads(answer))
 
-    assert inputs_of(model).passages[0].note == "the sources that it cites do not contain: 20"
+    assert inputs_of(model).passages[0].note == "the cited sources do not contain: 20"
     assert writes.quality_decision == "approve"
     assert writes.response == (
         f"All of them must match. {GOOD} Run refresh. [2]\n\nThe Team plan costs 20 EUR. [3]"

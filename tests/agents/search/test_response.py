@@ -328,7 +328,7 @@ async def test_after_an_answer_without_a_source_the_next_attempt_asks_the_next_m
     first = await respond(model, reads())
     second = await respond(model, reads(attempt=1))
 
-    assert "expected an answer that cites a source" in first.generation_error
+    assert "the answer does not cite a source" in first.generation_error
     assert first.response == ""
     assert second.response == "Up to 8. [1]"
     assert [call.skip for call in model.calls] == [0, 1]

@@ -25,7 +25,7 @@ def test_a_further_strategy_is_registered_beside_those_of_the_project() -> None:
 def test_two_strategies_of_one_name_are_refused() -> None:
     registry = make_strategies()
 
-    with pytest.raises(ValueError, match="expected one strategy named 'council'"):
+    with pytest.raises(ValueError, match="two strategies have the name 'council'"):
         registry.register(registry.find("council"))
 
 

@@ -26,7 +26,7 @@ def make_result(*passages: FoundPassage, success: bool = True) -> ToolResult:
         success=success,
         error_type=ToolErrorType.SUCCESS if success else ToolErrorType.TIMEOUT,
         quoted=quoted,
-        error=None if success else "expected a result within 30 s, found none",
+        error=None if success else "the tool returned no result within 30 s",
     )
 
 

@@ -199,7 +199,7 @@ async def test_arguments_too_long_to_show_whole_are_refused_and_nobody_is_asked(
 
     assert writes.needs_input == ()
     assert read_result(writes).error_type is ToolErrorType.VALIDATION
-    assert "a person can read" in (read_result(writes).error or "")
+    assert "a person cannot read" in (read_result(writes).error or "")
     assert tool.paid == []
 
 

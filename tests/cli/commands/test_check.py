@@ -169,11 +169,11 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
     ("words", "message"),
     [
         (("nowhere",), "'nowhere' is neither an existing folder"),
-        (("docs", "--base", "v9"), "expected a Git repository"),
+        (("docs", "--base", "v9"), "there is no Git repository"),
         ((), "there are no configured sources"),
         (("docs",), "there is no index in"),
         (("https://example.com/new", "--as", "https://example.com/"), "--as compares folders"),
-        (("docs", "--as", "docs", "--base", "main"), "excludes --base"),
+        (("docs", "--as", "docs", "--base", "main"), "cannot be used with --base"),
         (("docs", "--junit", "reports/junit.xml"), "there is no folder reports"),
     ],
 )

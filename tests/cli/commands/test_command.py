@@ -85,11 +85,11 @@ def test_asking_without_documents_names_the_folder_and_how_to_read_some(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not answer"),
+        ("REDIS_URL", "redis://127.0.0.1:1", "Redis does not respond"),
         ("QDRANT_URL", "http://127.0.0.1:1", "the Qdrant server at http://127.0.0.1:1"),
         ("REDIS_URL", "localhost", "REDIS_URL: expected an address with redis://"),
         ("SHARDS", "none", "SHARDS: Input should be a valid integer"),
-        ("EMBEDDING_MODEL", "nobodys", "an embedding model that fastembed knows, found 'nobodys'"),
+        ("EMBEDDING_MODEL", "nobodys", "does not support the embedding model 'nobodys'"),
     ],
 )
 def test_a_setting_that_cannot_work_is_one_line(
@@ -103,7 +103,7 @@ def test_a_setting_that_cannot_work_is_one_line(
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ("gpt-5-mini@openai", "expected a key for 'gpt-5-mini@openai' in OPENAI_API_KEY"),
+        ("gpt-5-mini@openai", "the model 'gpt-5-mini@openai' requires a key; set OPENAI_API_KEY"),
         ("llama@nobody", "found 'llama@nobody'"),
         ("llama", "found 'llama'"),
     ],
@@ -190,7 +190,7 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
         "unchanged": 1,
         "removed": 0,
         "failed": again.json["failed"],
-        "warned": [{"source": "empty.md", "reason": "it is empty: it has no text"}],
+        "warned": [{"source": "empty.md", "reason": "the document contains no text"}],
         "skipped": [],
         "left_out": [],
         "linked_hosts": [],
@@ -233,7 +233,7 @@ def test_files_with_the_same_problem_are_one_line_and_json_lists_each(
     result = run("ingest", str(folder))
     listed = run("ingest", str(folder), "--json").json["warned"]
 
-    assert "note on a.md and 2 more: it is empty: it has no text\n" in result.out
+    assert "note on a.md and 2 more: the document contains no text\n" in result.out
     assert "is empty" not in result.err
     assert [item["source"] for item in listed] == ["a.md", "b.md", "c.md"]
 

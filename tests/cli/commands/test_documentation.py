@@ -47,7 +47,7 @@ def test_the_demo_prints_what_the_readme_shows(
     monkeypatch.delenv("DOMAIN_NAME")
     copy_folder(library / "index", elsewhere / "data" / "demo" / "index")
     blocks = dict.fromkeys(BLOCK.findall((ROOT / "README.md").read_text()))
-    (shown,) = (text for language, text in blocks if text.startswith("Question, a clear one"))
+    (shown,) = (text for language, text in blocks if text.startswith("Question (clear)"))
 
     printed = normalize(run("demo").out)
 

@@ -70,7 +70,7 @@ def test_nothing_is_removed_without_a_name_or_with_an_unknown_one(run: Run, fold
     unknown = run("documents", "remove", "nobody")
 
     assert nameless.status == 1
-    assert "needs an id, a file, a folder or a pattern" in nameless.err
+    assert "requires an id, a file, a folder or a pattern" in nameless.err
     assert unknown.status == 3
     assert "there are no documents that 'nobody' names" in unknown.out
     assert len(list_ids(run)) == 3

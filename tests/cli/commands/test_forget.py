@@ -124,7 +124,7 @@ def test_a_person_is_forgotten_with_every_conversation_that_has_a_record(
 
 @pytest.mark.parametrize("words", [(), ("c1", "--message", "m1"), ("c1", "--person", "p1")])
 def test_one_of_conversation_and_message_is_named(words: tuple[str, ...], served: Run) -> None:
-    assert one_line(served("forget", *words)).startswith("expected the id of a conversation")
+    assert one_line(served("forget", *words)).startswith("specify the id of a conversation")
 
 
 def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run) -> None:
@@ -134,8 +134,8 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
     result = served("trace", message_id)
 
     assert result.status == 0
-    assert f"{conversation} / {message_id}: it ended as " in result.out
-    assert "its text is erased" in result.out
+    assert f"{conversation} / {message_id} ended as " in result.out
+    assert "its text was erased" in result.out
     assert "hops" not in result.out
     assert served("trace", message_id, "--json").json == []
     assert served("trace", "nobody").status != 0

@@ -63,7 +63,8 @@ def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site
 
     assert again.status == 6
     assert (
-        f"could not read {site.url}/docs/billing/: its server answered with status 500" in again.out
+        f"could not read {site.url}/docs/billing/: the server responded with status 500"
+        in again.out
     )
     assert "documents: 1 changed, 2 unchanged, 1 removed, 1 failed, 1 skipped; " in again.out
 
@@ -94,7 +95,7 @@ def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site
 
 
 def test_a_wrong_limit_or_one_for_no_website_is_said(run: Run) -> None:
-    assert "are for websites" in one_line(run("ingest", "docs/guide", "--pages", "3"))
+    assert "apply only to websites" in one_line(run("ingest", "docs/guide", "--pages", "3"))
     assert run("ingest", "https://docs.test/", "--pages", "many").status == 2
 
 
@@ -128,7 +129,7 @@ def test_a_folder_that_is_no_repository_is_said_and_loses_nothing(
 
     assert failed.status == 6
     assert (
-        "expected a Git repository with the revision 'HEAD'" in failed.json["failed"][0]["reason"]
+        "there is no Git repository with the revision 'HEAD'" in failed.json["failed"][0]["reason"]
     )
     assert len(run("documents", "list", "--json").json["documents"]) == 1
     assert "are for repositories" in one_line(run("ingest", "product", "--folder", "docs"))

@@ -94,8 +94,8 @@ def test_a_model_that_answers_is_described_with_what_it_reads(
     assert result.status == 0, result.err
     assert "qwen3@ollama" in result.out
     assert "this machine" in result.out
-    assert "in the form of a JSON schema" in result.out
-    assert "32,768 tokens, as its server says" in result.out
+    assert "output follows a JSON schema" in result.out
+    assert "32,768 tokens, reported by its server" in result.out
     assert all(len(line) <= 80 for line in result.out.splitlines())
 
 

@@ -62,11 +62,11 @@ def test_a_step_that_the_question_did_not_pass_is_named_with_those_that_it_passe
     result = asked("replay", "m1", "--from", "nowhere")
 
     assert result.status == 1
-    assert "did not pass the step 'nowhere'; it passed lang, translation" in result.err
+    assert "has no step 'nowhere'; its steps are lang, translation" in result.err
 
 
 def test_a_branch_is_no_step_to_begin_at() -> None:
     inside = JournalEntry("routed", {"target": "work", "branch": "b1", "flow": "swarm@1"})
 
-    with pytest.raises(CommandError, match="did not pass the step 'work'"):
+    with pytest.raises(CommandError, match="has no step 'work'"):
         make_fork([JournalEntry("accepted", {"flow": "swarm@1"}), inside], "work")

@@ -219,8 +219,8 @@ def test_a_law_of_several_files_is_a_folder_of_the_index(run: Run, elsewhere: Pa
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("empty.md", b"", "found an empty file"),
-        ("blank.txt", b"\n \n", "found an empty file"),
+        ("empty.md", b"", "the file is empty"),
+        ("blank.txt", b"\n \n", "the file is empty"),
         ("contract.exe", b"MZ", "expected one of"),
         ("scan.pdf", layouts.scan(2), "pictures"),
         ("broken.docx", b"no archive", "expected"),
@@ -248,10 +248,10 @@ def test_a_law_beyond_the_limit_is_refused_by_its_name_and_never_cut(
 
 
 def test_what_does_not_exist_is_one_line(run: Run) -> None:
-    assert "'nothing.md', which is not the name of any document" in one_line(
+    assert "no document has the id, file name or title 'nothing.md'" in one_line(
         run("review", "nothing.md", "--against", LAW)
     )
-    assert "'No Such Law', which is not the name of any document" in one_line(
+    assert "no document has the id, file name or title 'No Such Law'" in one_line(
         run("review", CLEAN, "--against", "No Such Law")
     )
 

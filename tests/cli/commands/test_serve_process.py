@@ -68,7 +68,7 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
             elsewhere = httpx.get(f"{other}/readyz", timeout=None)
         closed = client.get(source["link"])
 
-    assert "no key is needed" in said[1]
+    assert "no key is required" in said[1]
     assert first.json()["outcome"] == "answered"
     assert read.status_code == 200
     assert f'id="{source["anchor"]}"' in read.text
@@ -119,7 +119,7 @@ def test_a_server_that_others_reach_answers_nobody_without_a_key(tmp_path: Path)
 
     assert answer.status_code == 401
     assert "refdesk keys create" in answer.json()["error"]["message"]
-    assert "every request needs a key (REQUIRE_KEYS is set), and no key exists" in said[1]
+    assert "every request requires a key (REQUIRE_KEYS is set), and no key exists" in said[1]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_desk_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> 
         (("create", "--public"), "a public key needs the origins"),
         (("create", "--public", "--origin", "acme.com/x"), "write https://acme.com"),
         (("create", "--public", "--origin", "https://Acme.com/"), "write https://acme.com"),
-        (("create", "--public", "--origin", "https://acme.com,*"), "expected an origin"),
+        (("create", "--public", "--origin", "https://acme.com,*"), "is not an origin"),
         (("create", "--origin", "https://acme.com"), "only public keys have origins"),
         (("create", "--tenant", "a/b"), "tenant"),
         (("create", "--per-minute", "0"), "greater than or equal to 1"),

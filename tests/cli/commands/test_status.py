@@ -92,7 +92,7 @@ def test_status_says_which_redis_runs(run: Run) -> None:
 
     first, head, *_ = result.out.splitlines()
     assert re.fullmatch(
-        rf"(Redis|Valkey) {major}\.{minor}\.\d+ of the data folder; its data is stored on "
+        rf"(Redis|Valkey) {major}\.{minor}\.\d+ of the data folder, with data stored on "
         f"disk",
         first,
     )

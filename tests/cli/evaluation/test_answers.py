@@ -150,8 +150,8 @@ def test_one_question_can_be_run_again_alone(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--page", "page.pdf"), "--page must name an .html file, found 'page.pdf'"),
-        (("--prompts", "."), "--prompts needs a model, found only offline"),
+        (("--page", "page.pdf"), "the file of --page must have the suffix .html, found 'page.pdf'"),
+        (("--prompts", "."), "--prompts requires a model"),
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
         (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
         (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),
@@ -159,7 +159,7 @@ def test_one_question_can_be_run_again_alone(
             ("--model", "gpt-5@openai", "--prompts", "golden"),
             "expected some of citation_auditor.txt, clarify.txt, ",
         ),
-        (("--questions", "none.toml"), "none.toml: expected a file, found: No such file"),
+        (("--questions", "none.toml"), "none.toml cannot be read: No such file"),
     ],
 )
 def test_a_run_that_cannot_end_well_is_refused_before_anything_is_asked(

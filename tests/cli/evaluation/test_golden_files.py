@@ -123,7 +123,7 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
         "golden.toml: question 2: question: the message is empty",
         "golden.toml: question 3: expect: Input should be 'answer', 'refuse' or 'clarify', "
         "found 'decline'",
-        "golden.toml: question 4: expected must_say, facts or page, or expect = 'refuse', ",
+        "golden.toml: question 4: must_say, facts or page is required, or expect = 'refuse'",
         "golden.toml: question 5: reason: expected one of ambiguous_query, ",
         "golden.toml: question 5: speed: unknown field; expected id, question, ",
     ]
@@ -137,15 +137,15 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
     [
         ("[[question]\n", "golden.toml", "golden.toml: expected TOML, found: "),
         ("title = 'x'\n", "golden.toml", "golden.toml: expected only [[question]] tables, found "),
-        ('\n{"question": \n', "golden.jsonl", "golden.jsonl:2: expected a JSON object, found "),
-        ("questions: [\n", "golden.yaml", "golden.yaml: expected YAML, found: line 2: while "),
+        ('\n{"question": \n', "golden.jsonl", "golden.jsonl:2: not valid JSON: "),
+        ("questions: [\n", "golden.yaml", "golden.yaml is not valid YAML: line 2: while "),
         ("", "golden.yaml", "golden.yaml: expected only a list of questions, found nothing"),
-        ("{}x", "golden.json", "golden.json: expected JSON, found: "),
+        ("{}x", "golden.json", "golden.json is not valid JSON: "),
         ("title: x\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
         ("- 1\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
         ("[1]\n", "golden.jsonl", "golden.jsonl:1: expected a JSON object, found [1]"),
-        ("[" * 90_000, "golden.jsonl", "golden.jsonl:1: expected a JSON object, found "),
-        ("# nothing\n", "golden.toml", "expected at least one question in "),
+        ("[" * 90_000, "golden.jsonl", "golden.jsonl:1: not valid JSON: "),
+        ("# nothing\n", "golden.toml", " contains no questions"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(
@@ -159,14 +159,14 @@ def test_a_file_that_holds_something_else_is_refused(
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "golden.toml").write_bytes(GOOD.encode("utf-16"))
 
-    assert faults_of(tmp_path)[0].startswith("golden.toml: expected UTF-8, found ")
+    assert faults_of(tmp_path)[0].startswith("golden.toml is not valid UTF-8: ")
 
 
 def test_an_id_is_used_once(tmp_path: Path) -> None:
     row = '{"id": "a", "question": "Who?", "must_say": ["Ann"]}\n'
     write(tmp_path, row + row, "golden.jsonl")
 
-    assert faults_of(tmp_path) == ["golden.jsonl:2: id: expected unique ids, found 'a' again"]
+    assert faults_of(tmp_path) == ["golden.jsonl:2: id: the id 'a' is not unique"]
 
 
 def test_many_faults_are_counted_after_the_first_twenty(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ async def test_a_database_that_is_away_is_named_as_such(
     shown = await owner.get("/console")
 
     assert shown.status_code == 503
-    assert "The database of the records does not answer" in shown.text
+    assert "The database of the records does not respond" in shown.text
 
 
 async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) -> None:

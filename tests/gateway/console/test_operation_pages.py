@@ -212,7 +212,7 @@ async def test_an_editor_adds_reads_and_removes_sources(
         ("stop", DESK, docs),
         ("remove", DESK, docs),
     ]
-    assert "It is read on its schedule" in (await editor.get(sent.headers["location"])).text
+    assert "The source is read on its schedule" in (await editor.get(sent.headers["location"])).text
 
 
 @pytest.mark.parametrize("source", ["/etc/passwd", ""])
@@ -244,7 +244,9 @@ async def test_an_editor_chooses_who_may_read_a_document(
     sent = await send_form(editor, page, f"{page}/groups", id="hr/leave", **fields)
 
     assert desk.done == [("groups", DESK, "hr/leave", groups)]
-    said = "its source decides" if groups is None else "respect it from now on"
+    said = (
+        "the source determines" if groups is None else "applies to searches and answers from now on"
+    )
     assert said in (await editor.get(sent.headers["location"])).text
 
 
@@ -380,7 +382,7 @@ async def test_failed_sources_and_dead_letters_are_concerns(
         async with owner_of(app) as owner:
             shown = (await owner.get("/console")).text
 
-    assert "Documents of a source could not be read" in shown
+    assert "Some documents of a source could not be read" in shown
     assert "1 messages could not be answered" in shown
 
 
@@ -410,7 +412,7 @@ async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
             shown = (await owner.get("/console")).text
 
     assert "The index is away" in shown
-    assert "Documents of a source could not be read" in shown
+    assert "Some documents of a source could not be read" in shown
 
 
 @pytest.mark.slow

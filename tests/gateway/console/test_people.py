@@ -139,7 +139,7 @@ async def test_a_person_with_many_conversations_is_forgotten_in_several_steps(ow
     first = await post(owner.client, "/console/people/forget", fields)
     second = await post(owner.client, "/console/people/forget", fields)
 
-    assert "There are more" in first.text
+    assert "This person has further conversations" in first.text
     assert "The records no longer contain data of this person" in second.text
     assert len(owner.forgotten) == AT_ONCE + 1
 

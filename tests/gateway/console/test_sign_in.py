@@ -222,7 +222,7 @@ async def test_a_provider_that_is_away_is_named_as_such() -> None:
 
     for page in (sent, back):
         assert page.status_code == 503
-        assert "The provider does not answer" in page.text
+        assert "The provider does not respond" in page.text
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,10 @@ async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"page-0": "hr/unknown"}, "A chosen page is no longer there"),
+        ({"page-0": "hr/unknown"}, "A chosen page no longer exists"),
         ({"answer": " "}, "Enter both a question and its answer"),
         ({"answer": "x" * 9_000}, "at most 8000 characters"),
-        ({"id": "unknown"}, "Somebody has removed it"),
+        ({"id": "unknown"}, "The answer was removed in the meantime"),
     ],
 )
 async def test_what_cannot_be_saved_is_refused_with_the_reason(

@@ -567,7 +567,7 @@ async def test_a_body_that_is_no_object_is_answered_with_what_was_expected_and_f
     [
         ({"text": 5}, "text: expected a valid string; found a number"),
         ({"txt": "secret"}, "text: expected a value; found none"),
-        ({"text": "a", "secret": 1}, "body: a field is not expected here"),
+        ({"text": "a", "secret": 1}, "body: unknown field"),
     ],
 )
 async def test_a_wrong_body_is_answered_with_what_was_expected_and_found_and_an_example_that_works(
@@ -591,4 +591,4 @@ async def test_a_wrong_method_or_path_is_answered_with_what_exists(
     path = (await client.get("/v1/nothing")).json()["error"]["message"]
 
     assert method == "the method is not allowed at this path: expected POST"
-    assert path == "there is nothing at this path; GET /openapi.json lists all paths"
+    assert path == "this path does not exist; GET /openapi.json lists all paths"

@@ -66,7 +66,7 @@ async def test_a_reply_in_the_thread_goes_to_the_visitor_under_its_own_id(
     await desk.send(event)
     await wait_until(lambda: api.reactions)
 
-    assert "Each message of it goes to the visitor." in api.posts[thread].shown
+    assert "Each message in the thread is sent to the visitor." in api.posts[thread].shown
     reply_id = f"slack {CHANNEL} {event['ts']}"
     assert people.replies == [("You may. <b>", reply_id)] * 2
     assert api.reactions == {(CHANNEL, event["ts"], SENT)}

@@ -148,7 +148,7 @@ async def test_a_group_with_a_member_whom_the_space_keeps_out_reads_nothing(
     assert reading.documents == {}
     reasons = dict(outcome.skipped)
     assert len(reasons) == 3
-    assert all("no group may read it" in reason for reason in reasons.values())
+    assert all("no group can read this page" in reason for reason in reasons.values())
     assert any("'Salaries': people only" in reason for reason in reasons.values())
 
 
@@ -196,7 +196,7 @@ async def test_a_page_whose_rights_cannot_be_read_is_left_out_and_named(
     reasons = dict(outcome.failures)
     assert len(reasons) == 2
     assert (
-        "what is above it cannot be read"
+        "a page above it cannot be read"
         in reasons[f"https://{service.host}/wiki/spaces/OPS/pages/13"]
     )
 
@@ -241,9 +241,9 @@ async def test_attachments_are_read_with_the_groups_of_their_page(
 @pytest.mark.parametrize(
     ("status", "headers", "message"),
     [
-        (503, {"Retry-After": "3600"}, "asks to wait 3600 s"),
+        (503, {"Retry-After": "3600"}, "requested a wait of 3600 s"),
         (401, {}, "set CONFLUENCE_EMAIL and CONFLUENCE_API_TOKEN"),
-        (429, {"Retry-After": "3600"}, "asks to wait 3600 s"),
+        (429, {"Retry-After": "3600"}, "requested a wait of 3600 s"),
         (302, {"Location": "http://169.254.169.254/latest"}, "check the configured address"),
         (403, {}, "check its permissions"),
         (500, {}, "status 500"),

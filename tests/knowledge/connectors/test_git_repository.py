@@ -94,7 +94,7 @@ def test_links_and_programs_of_a_repository_do_nothing(
         ("nowhere", "", "with the revision 'nowhere'"),
         ("--output=x", "", "with the revision '--output=x'"),
         ("a\0b", "", "embedded null byte"),
-        ("", "manual", "expected files in 'manual' at revision 'main'"),
+        ("", "manual", "'manual' contains no files at revision 'main'"),
     ],
 )
 def test_what_is_not_there_is_said(

@@ -132,7 +132,9 @@ async def test_an_article_whose_segment_is_unknown_is_left_out_and_named(
 
     assert set(reading.documents) == {"Late fees"}
     assert len(outcome.failures) == 2
-    assert all("requires a help center manager" in reason for _, reason in outcome.failures)
+    assert all(
+        "use the account of a help center manager" in reason for _, reason in outcome.failures
+    )
 
 
 async def test_an_article_of_another_version_is_written_again_and_an_archived_one_vanishes(
@@ -157,7 +159,7 @@ async def test_without_credentials_what_everybody_may_see_is_read_in_one_languag
 ) -> None:
     service.is_open = True
     service.answers[f"{HELP}/en-us/articles"] = [article(10, "Late fees", "<p>5 EUR.</p>")]
-    with pytest.raises(ConnectorError, match="or name a language, such as /en-us"):
+    with pytest.raises(ConnectorError, match="or specify a language, such as /en-us"):
         await reading.read(zendesk_api_token=None)
 
     reading.place += "/en-us"

@@ -108,7 +108,7 @@ async def test_a_page_that_cannot_be_fetched_stays_and_is_listed(
 
     assert list_paths(mirror, site) == ["/", "/a"]
     assert list_reasons(outcome.failures, site) == {
-        "/a": f"its server answered with status {status}"
+        "/a": f"the server responded with status {status}"
     }
 
 
@@ -130,7 +130,7 @@ async def test_robots_txt_is_obeyed_and_its_sitemaps_are_read(
 
     assert list_paths(mirror, site) == ["/", "/a/secret", "/unlinked"]
     assert list_reasons(outcome.skipped, site) == {
-        "/b/secret": "robots.txt of its website excludes it"
+        "/b/secret": "the robots.txt of the website excludes this page"
     }
     assert [path for path, _ in site.requests].count("/map.xml") == 1
 
@@ -200,13 +200,13 @@ async def test_redirects_stay_within_the_crawl(site: Website, crawl_site: Crawl)
 
     assert list_paths(mirror, site) == ["/docs/", "/docs/new"]
     assert list_reasons(outcome.skipped, site) == {
-        "/docs/out": f"it redirects to {site.url}/private, which is not part of the crawl",
-        "/docs/far": "it redirects to http://169.254.169.254/latest/meta-data/, which is not part "
-        "of the crawl",
+        "/docs/out": f"the page redirects to {site.url}/private, which is not part of the crawl",
+        "/docs/far": "the page redirects to http://169.254.169.254/latest/meta-data/, which is "
+        "not part of the crawl",
     }
     assert list_reasons(outcome.failures, site) == {
-        "/docs/circle": f"it redirects in a loop: to {site.url}/docs/circle again",
-        "/docs/meta": "it redirects to something other than a web address",
+        "/docs/circle": f"the page redirects in a loop, to {site.url}/docs/circle again",
+        "/docs/meta": "the page redirects to a URL that is not a web address",
     }
 
 
@@ -288,8 +288,8 @@ async def test_a_page_that_is_too_large_or_never_ends_costs_itself_alone(
 
     assert list_paths(mirror, site) == ["/", "/good"]
     assert list_reasons(outcome.failures, site) == {
-        "/large": "expected at most 100000 bytes in a page, found more",
-        "/endless": "its server did not finish within 0.5 s",
+        "/large": "the page is larger than 100000 bytes",
+        "/endless": "the server did not finish its response within 0.5 s",
     }
     assert time.monotonic() - began < 20
 

@@ -23,7 +23,7 @@ def test_a_sitemap_is_read_in_each_of_its_forms(data: bytes) -> None:
         (b"<html></html>", "expected a sitemap, found 'html'"),
         (b"<urlset>", "a sitemap"),
         (gzip.compress(b"\0" * 1_000_000), "a sitemap can have at most 10000 bytes unpacked"),
-        (b"\x1f\x8bdamaged", "expected a sitemap in gzip, found a damaged one"),
+        (b"\x1f\x8bdamaged", "the gzip file of the sitemap is damaged"),
     ],
 )
 def test_what_is_no_sitemap_is_refused(data: bytes, reason: str) -> None:

@@ -213,8 +213,8 @@ async def test_a_page_that_no_group_may_read_wholly_is_left_out_and_removed(desk
     ((source, reason),) = result.skipped
     assert (source, result.removed) == (THREAD, 1)
     assert reason.startswith(
-        "it was skipped, because its access rules have no group in common, so nobody could "
-        "read it: "
+        "the document was skipped, because its access rules have no group in common, so nobody "
+        "could read it: "
     )
     assert "ops/2026-03-01.json is for hr; ops/2026-03-02.json is for board" in reason
 

@@ -15,11 +15,11 @@ async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk)
 
     assert (result.added, result.failed) == (1, ())
     assert dict(result.skipped) == {
-        "Makefile": "it has no suffix, so its format is unknown",
+        "Makefile": "the file has no suffix, so its format is unknown",
         "logo.png": "a picture; it is shown with the pages that refer to it",
         "old.doc": "this text document format is not supported; open it and save it as .docx or "
         ".pdf",
-        "package.json": "it contains data, but neither prepared documents nor an API "
+        "package.json": "the file contains data, but neither prepared documents nor an API "
         "description (OpenAPI)",
     }
     assert "skipped logo.png: a picture; it is shown with the pages that refer to it" in desk.lines

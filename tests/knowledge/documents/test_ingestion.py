@@ -241,7 +241,7 @@ async def test_broken_files_are_named_and_the_rest_goes_on(desk: Desk) -> None:
         "or unit_id, text; or id, content; found what",
     }
     assert set(desk.index.documents) == {"p", "docs/good"}
-    assert "note on empty.md: it is empty: it has no text" in desk.lines
+    assert "note on empty.md: the document contains no text" in desk.lines
 
 
 async def test_a_page_that_was_emptied_is_removed_and_reported(desk: Desk) -> None:
@@ -252,7 +252,7 @@ async def test_a_page_that_was_emptied_is_removed_and_reported(desk: Desk) -> No
     result = await desk.ingest()
 
     assert (result.removed, result.failed) == (1, ())
-    assert result.warned == (("a.md", "it is empty: it has no text"),)
+    assert result.warned == (("a.md", "the document contains no text"),)
 
 
 async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Desk) -> None:
@@ -301,7 +301,7 @@ async def test_a_path_that_is_not_there_is_reported_and_removes_nothing(desk: De
     assert result.failed == (
         (
             str(desk.folder),
-            "expected a file or a folder, found none: No such file or directory",
+            "the file or folder cannot be read: No such file or directory",
         ),
     )
     assert set(desk.index.documents) == {"docs/a"}
@@ -315,7 +315,7 @@ async def test_an_id_met_twice_is_reported_again_at_every_ingestion(desk: Desk) 
 
     assert [source for source, _ in first.failed] == ["all.jsonl:2", "more.jsonl:1"]
     assert first.failed == second.failed
-    assert "expected a unique id, found 'p', which all.jsonl:1 has" in first.failed[0][1]
+    assert "the id 'p' is already used by all.jsonl:1" in first.failed[0][1]
     assert desk.index.documents["p"].content == "One."
 
 

@@ -216,8 +216,8 @@ def test_a_heading_of_the_outline_keeps_the_number_that_its_page_shows() -> None
     [
         (b"PK\x03\x04rest", "a zip archive"),
         (b"", "something else"),
-        (b"%PDF-1.4\nnothing", "a damaged one"),
-        (b"%PDF-1.4\n" + b"\xff" * 500 + b"startxref\n5\n%%EOF", "a damaged one"),
+        (b"%PDF-1.4\nnothing", "the PDF is damaged"),
+        (b"%PDF-1.4\n" + b"\xff" * 500 + b"startxref\n5\n%%EOF", "the PDF is damaged"),
     ],
 )
 def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:

@@ -56,7 +56,7 @@ async def test_a_page_whose_groups_are_unclear_is_not_read_rather_than_public(
     assert desk.index.documents == {}
     [(source, reason)] = result.failed
     assert source == "leave.md"
-    assert "who may read it is unclear" in reason
+    assert "the readers of this page are unclear" in reason
 
 
 async def test_front_matter_without_an_end_does_not_publish_a_page(desk: Desk) -> None:
@@ -145,7 +145,7 @@ async def test_unusable_rules_stop_the_folder_and_keep_what_is_in_the_index(desk
 
     assert groups(desk) == {"docs/staff/leave": ("hr",)}
     [(_, reason)] = result.failed
-    assert "nothing of it was read" in reason
+    assert "the source could not be read" in reason
     assert "refdesk.toml" in reason
 
 

@@ -33,7 +33,7 @@ def test_a_document_comes_back_with_its_passages_and_what_the_rules_say(
 def test_what_is_wrong_with_a_document_is_reported_as_its_reader_words_it(
     reader: ReaderProcess,
 ) -> None:
-    with pytest.raises(NoTextError, match="expected text, found none"):
+    with pytest.raises(NoTextError, match="the document contains no text"):
         prepare(reader, "empty.md", b"\n")
     with pytest.raises(WrongFormatError, match="found a PNG image"):
         prepare(reader, "picture.pdf", b"\x89PNG....")

@@ -71,8 +71,8 @@ async def test_what_a_file_claims_about_its_id_and_its_groups_changes_nothing() 
 @pytest.mark.parametrize(
     ("name", "data", "expected", "words"),
     [
-        ("a.md", b"", NoTextError, "found an empty file"),
-        ("a.md", b" \n\n ", NoTextError, "found an empty file"),
+        ("a.md", b"", NoTextError, "the file is empty"),
+        ("a.md", b" \n\n ", NoTextError, "the file is empty"),
         ("a.docx", b"PK no archive", ReadingError, "expected"),
         ("a.exe", b"MZ", WrongFormatError, "expected one of"),
         ("a", b"text", WrongFormatError, "no suffix"),

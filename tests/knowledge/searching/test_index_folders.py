@@ -74,7 +74,7 @@ async def test_a_damaged_name_of_the_index_is_one_clear_line_and_removes_nothing
     name = layout.namespace("tenant", "desk")
     (tmp_path / "index" / f"{name}.json").write_text(written.replace("NAME", name))
 
-    with pytest.raises(IndexUnavailable, match="found a damaged file") as raised:
+    with pytest.raises(IndexUnavailable, match="is damaged") as raised:
         await folders.open_serving(identity())
 
     assert "\n" not in str(raised.value)

@@ -54,7 +54,7 @@ def double(levels: int) -> dict[str, Any]:
         ({"type": "object", "$schema": "http://nowhere.test/x"}, "valid JSON schema"),
         (make_schema(a={"pattern": "(?=a)b"}), "valid JSON schema"),
         (make_schema(a={"description": "x" * 70_000}), "at most 64000 bytes"),
-        ({**make_schema(**{"a b": {}}), "required": ["a b"]}, "names of letters"),
+        ({**make_schema(**{"a b": {}}), "required": ["a b"]}, "must consist of letters"),
         (double(20), "at most 5000 parts"),
     ],
 )

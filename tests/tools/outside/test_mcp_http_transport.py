@@ -127,7 +127,7 @@ async def test_a_request_that_a_server_refuses_in_every_session_costs_the_other_
         after = await call(tools, "get_forecast", {"city": "Mantua"})
 
     assert all(
-        "refuses the request with status 400" in (tool_result.error or "")
+        "refused the request with status 400" in (tool_result.error or "")
         for tool_result in refused
     )
     assert after.text == "Rain in Mantua."
@@ -142,7 +142,7 @@ async def test_a_name_that_leads_into_the_private_network_later_is_not_connected
     resolver = GuardedResolver(resolve)
     await resolver.start_at("weather.test", 443)
     async with httpx2.AsyncClient(transport=BoundedTransport(resolver)) as client:
-        with pytest.raises(httpx2.ConnectError, match=r"expected a public address"):
+        with pytest.raises(httpx2.ConnectError, match=r"has the private address"):
             await client.post("https://weather.test/mcp")
 
 

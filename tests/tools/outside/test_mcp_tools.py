@@ -191,7 +191,7 @@ async def test_a_result_of_another_shape_than_promised_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("tool", "reason"), [("flood", "nobody asked for"), ("shout", "more than 4000000 bytes")]
+    ("tool", "reason"), [("flood", "unsolicited"), ("shout", "more than 4000000 bytes")]
 )
 async def test_a_server_that_floods_is_ended(open_weather: Open, tool: str, reason: str) -> None:
     async with open_weather(tool, "get_forecast") as weather:
@@ -323,7 +323,7 @@ async def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
     async with open_servers({"weather": entry}) as tools:
         result = await OutsideHarness(tmp_path, tools, LocalReceipts()).call("get_forecast")
 
-    assert "expected a program 'no-such-server'" in (result.error or "")
+    assert "the program 'no-such-server' does not exist" in (result.error or "")
 
 
 async def test_neither_a_server_nor_its_children_survive_the_end(open_weather: Open) -> None:

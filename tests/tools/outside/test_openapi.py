@@ -284,7 +284,7 @@ async def test_a_public_name_that_leads_into_the_private_network_later_is_not_op
         result = await call(tools, "getTicket", READ)
 
     assert result.error_type is ToolErrorType.EXECUTION
-    assert "expected a public address" in (result.error or "")
+    assert "has the private address" in (result.error or "")
     assert server.requests == []
 
 
@@ -292,8 +292,8 @@ async def test_a_public_name_that_leads_into_the_private_network_later_is_not_op
     ("operations", "headers", "reason"),
     [
         ({"nothing": {}}, HEADERS, "expected one of createTicket, deleteTicket"),
-        ({"uploadTickets": {}}, HEADERS, "expected a body in JSON"),
-        ({"getTicket": {}}, {}, "expected the header 'x-tenant'"),
+        ({"uploadTickets": {}}, HEADERS, "only request bodies in JSON"),
+        ({"getTicket": {}}, {}, "the header 'x-tenant' is missing"),
         ({"getTicket": {"pin": "0" * 32}}, HEADERS, "expected the pinned digest"),
     ],
 )
@@ -317,7 +317,7 @@ async def test_an_error_of_a_server_carries_no_secret_and_no_text_into_the_log(
     with capture_logs() as logged:
         result = await call(tools, "getTicket", READ)
 
-    assert (result.error or "").startswith("tickets answered 403: who sent '[hidden]'")
+    assert (result.error or "").startswith("tickets responded with status 403: who sent '[hidden]'")
     assert "secret" not in str(result)
     assert "knee" not in str(logged)
     assert "secret" not in str(logged)

@@ -51,20 +51,29 @@ TOOL = "\n[servers.weather.tools.t]\neffect = 'read'\n"
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("[servers", "expected outside tools in 'outside.toml'"),
+        ("[servers", "the tools in 'outside.toml'"),
         ("[tools]\n", "tools: Extra inputs are not permitted"),
         (f"{SERVER}{TOOL}", "expected either a command or a url"),
         (f"{SERVER}command = ['a']\nurl = 'https://a.b'{TOOL}", "either a command or a url"),
         (f"{SERVER}url = 'ftp://a.b'{TOOL}", "begins with https:// or http://"),
-        (f"{SERVER}url = 'https://u:p@a.b'{TOOL}", "without user, query and fragment"),
-        (f"{SERVER}url = 'https://a.b'\nenvironment = {{A = 'b'}}{TOOL}", "only with a command"),
-        (f"{SERVER}command = ['a']\nheaders = {{A = 'b'}}{TOOL}", "headers only with a url"),
+        (f"{SERVER}url = 'https://u:p@a.b'{TOOL}", "must not contain a user, query or fragment"),
+        (
+            f"{SERVER}url = 'https://a.b'\nenvironment = {{A = 'b'}}{TOOL}",
+            "are only allowed with a command",
+        ),
+        (
+            f"{SERVER}command = ['a']\nheaders = {{A = 'b'}}{TOOL}",
+            "headers are only allowed with a url",
+        ),
         (f"{SERVER}command = ['a']\n", "servers.weather.tools"),
         (f"{SERVER}command = ['a']\n[servers.weather.tools.t]\n", "tools.t.effect: Field required"),
         (f"{SERVER}command = ['a']\n[servers.weather.tools.t]\neffect = 'safe'", "tools.t.effect"),
         (f"{SERVER}command = ['a']{TOOL}name = 'a b'", "tools.t.name"),
         (f"{SERVER}command = ['a']{TOOL}pin = 'sha256:1'", "tools.t.pin"),
-        (f"{SERVER}command = ['${{ABSENT}}']{TOOL}", "expected the variable 'ABSENT', found none"),
+        (
+            f"{SERVER}command = ['${{ABSENT}}']{TOOL}",
+            "the environment variable 'ABSENT' is not set",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place_and_the_expected_form(
