@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _MOST_ANNOTATIONS = 5_000
 _LONGEST = 20_000
 _SIZE = 10.0
+_FURTHER_ABOVE = 3.0
+"""How much nearer a label beside a field is than one above it."""
 
 
 def take_annotations(
@@ -72,8 +74,19 @@ def _place(raw: Any, annotation: Any, text: str, segments: list[Segment]) -> Ite
     raw.FPDFAnnot_GetRect(annotation, box)
     beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
     nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
+    label = min(segments, key=lambda one: _find_distance(one, box), default=None)
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size
     first = box.top - size if nearest is None or len(lines) > 1 else nearest.base
     for at, line in enumerate(lines):
-        yield Segment(line, box.left, box.right, first - at * 1.2 * size, size)
+        base = first - at * 1.2 * size
+        yield Segment(
+            line, box.left, box.right, base, size, tag=None if label is None else label.tag
+        )
+
+
+def _find_distance(segment: Segment, box: Any) -> float:
+    """Return how far a text is from a field, in points; text on the same line is nearer."""
+    across: float = max(segment.left - box.right, box.left - segment.right, 0.0)
+    above: float = max(segment.base - box.top, box.bottom - segment.base, 0.0)
+    return across + _FURTHER_ABOVE * above

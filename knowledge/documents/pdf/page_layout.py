@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
@@ -21,10 +22,14 @@ _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(
     r"[^\n]{1,200}?(?:(?:\.[ \u00a0]?){4,}|\u2026{2,})[ \u00a0]{0,9}[\divxlc]{1,6}\Z"
 )
+_ENTRY = re.compile(r"(\S.{0,200}?)[ \u00a0]{1,3}(?:(\d{1,4})|[ivxlc]{1,6})\Z")
 _DIGITS = re.compile(r"\d{1,18}")
 _HEAD = "running head or foot"
+_CONTENTS = "line of a table of contents"
 _FURNITURE = "repeated on pages or part of their layout"
 _LEAST_CONTENTS = 3
+_ENTRY_LINES = 2
+"""Maximum number of lines of an entry of a table of contents."""
 _LEAST_TAGGED = 0.9
 _MOST_BESIDE = 0.2
 _LAST = 1_000_000
@@ -43,6 +48,7 @@ _EDGE = 0.12
 _OUTER_EDGE = 0.07
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
+_LEAST_SHARE = 0.8
 _LEAST_LONG = 1
 _LEAST_PAGES = 3
 
@@ -105,12 +111,14 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
         page.lines = remove_line_numbers(page.lines, left_out)
     repeated = _find_repeated(pages)
     titles = _find_running_titles(pages)
+    contents = _find_contents(pages)
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
     shown: set[str] = set()
     for page in pages:
         kept = []
         for line, what in _find_furniture(page, repeated, usual):
             what = _HEAD if id(line) in titles else what
+            what = _CONTENTS if id(line) in contents else what
             is_numbered = what == _HEAD and _DIGITS.search(line.text) is not None
             is_same = is_numbered and repeated.get(_bare(line.text), False)
             if not what or (is_same and line.text not in shown):
@@ -177,7 +185,7 @@ def _find_furniture(
         elif id(line) in edges and _is_margin_note(line, page, usual):
             what = "small line at the edge of a page"
         elif len(contents) >= _LEAST_CONTENTS and id(line) in contents:
-            what = "line of a table of contents"
+            what = _CONTENTS
         yield line, what
 
 
@@ -234,6 +242,54 @@ def _find_running_titles(pages: Sequence[LaidOutPage]) -> set[int]:
     return {line for lines in same for line in lines}
 
 
+def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
+    """Return the `id` of lines that are entries of tables of contents without leaders.
+
+    The titles of at least three of them are lines of other pages, and their numbers differ equally
+    from the numbers of these pages. The entries next to them belong to the same table of contents.
+    """
+    places: dict[str, set[int]] = {}
+    for page in pages:
+        for line in page.lines:
+            places.setdefault(_name(line.text), set()).add(page.number)
+    found: set[int] = set()
+    for page in pages:
+        offsets = {
+            at: {
+                int(match[2]) - place
+                for place in places.get(_name(match[1]), set()) - {page.number}
+                if match[2]
+            }
+            for at, line in enumerate(page.lines)
+            if line.table is None and (match := _ENTRY.match(line.text)) and _name(match[1])
+        }
+        common = Counter(chain.from_iterable(offsets.values())).most_common(1)
+        if not common or common[0][1] < _LEAST_CONTENTS:
+            continue
+        for entries in _group_near(sorted(offsets)):
+            if any(common[0][0] in offsets[at] for at in entries):
+                found.update(map(id, page.lines[entries[0] : entries[-1] + 1]))
+    return found
+
+
+def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Yield groups of numbers that differ by at most two; an entry may have two lines."""
+    group: list[int] = []
+    for number in numbers:
+        if group and number - group[-1] > _ENTRY_LINES:
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
+
+
+def _name(title: str) -> str:
+    """Return the letters and digits of a title; none if it has no letters."""
+    name = "".join(filter(str.isalnum, title.lower()))
+    return "" if name.isdecimal() else name
+
+
 def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
     """Return whether each number of a line is either the same on all pages or the page number.
 
@@ -270,39 +326,43 @@ def _split_columns(
 ) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; text that crosses a gutter separates column
     areas.
+
+    In columns of prose with figures, an area without prose is not split: it may be a table.
     """
     gutter = _find_gutter(segments, page) if depth else None
+    has_figures = depth > 0 and gutter is None
+    if has_figures:
+        gutter = _find_gutter(segments, page, has_figures=True)
     if gutter is None:
-        if segments:
-            yield segments
+        yield from [segments] if segments else []
         return
-    band: list[Segment] = []
-    for segment in sorted(segments, key=lambda one: -one.base):
-        if segment.left < gutter < segment.right:
-            yield from _split_band(band, gutter, page, depth)
-            band = []
-            yield [segment]
+    area: list[Segment] = []
+    whole: list[Segment] = []
+    for segment in (*sorted(segments, key=lambda one: -one.base), None):
+        if segment is not None and not segment.left < gutter < segment.right:
+            area.append(segment)
+            continue
+        if has_figures and not _divides(page.show_cells(area), gutter, has_figures=True):
+            whole += area
         else:
-            band.append(segment)
-    yield from _split_band(band, gutter, page, depth)
+            yield from [whole] if whole else []
+            left = [one for one in area if one.right <= gutter]
+            right = [one for one in area if one.left >= gutter]
+            yield from _split_columns(left, page, depth - 1)
+            yield from _split_columns(right, page, depth - 1)
+            whole = []
+        whole += [segment] if segment is not None else []
+        area = []
+    yield from [whole] if whole else []
 
 
-def _split_band(
-    band: list[Segment], gutter: float, page: "_PageTables", depth: int
-) -> Iterator[list[Segment]]:
-    yield from _split_columns(
-        [segment for segment in band if segment.right <= gutter], page, depth - 1
-    )
-    yield from _split_columns(
-        [segment for segment in band if segment.left >= gutter], page, depth - 1
-    )
-
-
-def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | None:
+def _find_gutter(
+    segments: Sequence[Segment], page: "_PageTables", *, has_figures: bool = False
+) -> float | None:
     """Return the middle of an empty strip between two columns, or None.
 
     Either both columns are prose, or one is, and the lines of the other are positioned
-    independently.
+    independently. With `has_figures`, both columns are prose with figures or tables between.
     """
     if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
         return None
@@ -319,19 +379,21 @@ def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | No
         crossing = sum(segment.left < at < segment.right for segment in shown)
         is_better = crossing * 5 <= len(shown) and (best is None or crossing < best[0])
         if is_better and (
-            _divides(shown, at)
-            or _divides(bare, at)
-            or (not crossing and _parts(shown, at, page.text))
+            _divides(shown, at, has_figures=has_figures)
+            or _divides(bare, at, has_figures=has_figures)
+            or (not crossing and not has_figures and _parts(shown, at, page.text))
         ):
             best = (crossing, at)
         at += step
     return None if best is None else best[1]
 
 
-def _divides(segments: Sequence[Segment], at: float) -> bool:
-    return _is_prose([segment for segment in segments if segment.right <= at]) and _is_prose(
-        [segment for segment in segments if segment.left >= at]
+def _divides(segments: Sequence[Segment], at: float, *, has_figures: bool) -> bool:
+    sides = (
+        [segment for segment in segments if segment.right <= at],
+        [segment for segment in segments if segment.left >= at],
     )
+    return all(_is_prose(side, has_figures=has_figures) for side in sides)
 
 
 def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
@@ -360,9 +422,15 @@ def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
     return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
 
 
-def _is_prose(side: Sequence[Segment]) -> bool:
-    if len(side) < _LEAST_SIDE:
+def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:
+    """Return whether the lines of a side are mostly long, or most of its text is in long lines."""
+    long = [segment for segment in side if len(segment.text) >= _LEAST_LETTERS]
+    if has_figures:
+        letters = sum(len(segment.text) for segment in side)
+        if sum(len(segment.text) for segment in long) < _LEAST_SHARE * letters:
+            return False
+        side = long
+    if len(side) < _LEAST_SIDE or 2 * len(long) < len(side):
         return False
     lefts = sorted(segment.left for segment in side)
-    is_aligned = lefts[len(lefts) // 2] - lefts[0] < 60
-    return is_aligned and median(len(segment.text) for segment in side) >= _LEAST_LETTERS
+    return lefts[len(lefts) // 2] - lefts[0] < 60

@@ -9,9 +9,11 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,8 @@ _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
 _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
+_INSIDE = 0.05
+"""How far inside of a letter, in font sizes, the line that strikes it out may begin."""
 _LEAST_SPACED = 5
 _WIDER = 1.4
 """How many times wider than usual the space between words is if the letters are spaced out."""
@@ -44,6 +48,10 @@ _TEX_BULLET = 0x88
 names.
 """
 _HYPHEN = 2
+_LEAST_SHIFT = 0.15
+"""Minimum distance between a letter and the same letter after it, in font sizes."""
+_SAME_SHAPE = 0.02
+"""Maximum difference in points between the edges of two shapes of a letter."""
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_RULES = 5_000
@@ -149,6 +157,8 @@ class _Glyph:
     typeface: _Typeface
     has_space: bool
     has_drawn_space: bool
+    drawn: int | None
+    """The address of the drawn text that the glyph belongs to."""
 
     @property
     def widest_gap(self) -> float:
@@ -176,10 +186,11 @@ class _Word:
 
 @dataclass(slots=True)
 class _Objects:
-    """The drawing of a page: the positions of its paths, their straight lines, and pictures."""
+    """What a page shows: the positions of its paths, their straight lines, texts and pictures."""
 
     boxes: list[Box] = field(default_factory=list)
     lines: list[Box] = field(default_factory=list)
+    texts: "list[PdfObject]" = field(default_factory=list)
     has_pictures: bool = False
 
 
@@ -189,18 +200,13 @@ class _CellEdges:
     def __init__(self, lines: list[Box], size: Size) -> None:
         self._lines = lines
         self._size = size
-        self._by_turn: dict[TextDirection, list[Stroke]] = {}
-        self._level: dict[TextDirection, list[Stroke]] = {}
+        self._sorted: dict[tuple[TextDirection, bool], list[Stroke]] = {}
 
     def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
         """Return whether a line separates a segment from a character that begins at `left`."""
         if left - current.right < _LEAST_GAP_OF_CELLS:
             return False
-        if turn not in self._by_turn:
-            strokes = turn_strokes(self._lines, turn, self._size)
-            own = (stroke for stroke in strokes if stroke.is_vertical)
-            self._by_turn[turn] = sorted(own, key=lambda one: one.at)
-        upright = self._by_turn[turn]
+        upright = self._list_strokes(turn, is_vertical=True)
         middle = current.base + current.size * 0.3
         first = bisect_left(upright, current.right - 1, key=lambda one: one.at)
         for stroke in upright[first:]:
@@ -212,11 +218,7 @@ class _CellEdges:
 
     def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
         """Return the lines through the middle of a segment that end where its text does."""
-        if turn not in self._level:
-            strokes = turn_strokes(self._lines, turn, self._size)
-            own = (stroke for stroke in strokes if not stroke.is_vertical)
-            self._level[turn] = sorted(own, key=lambda one: one.at)
-        level = self._level[turn]
+        level = self._list_strokes(turn, is_vertical=False)
         lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
@@ -225,6 +227,14 @@ class _CellEdges:
             if segment.left - segment.size / 2 <= stroke.start
             and stroke.end <= segment.right + segment.size / 2
         ]  # fmt: skip
+
+    def _list_strokes(self, turn: TextDirection, *, is_vertical: bool) -> list[Stroke]:
+        key = (turn, is_vertical)
+        if key not in self._sorted:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (stroke for stroke in strokes if stroke.is_vertical is is_vertical)
+            self._sorted[key] = sorted(own, key=lambda one: one.at)
+        return self._sorted[key]
 
 
 def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
@@ -235,7 +245,7 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
     objects = _take_objects(page)
     by_turn: dict[TextDirection, list[Segment]] = {}
-    glyphs = _take_glyphs(text_page, size, read_tags(page))
+    glyphs = _restore_repeated(_take_glyphs(text_page, size, read_tags(page)), objects.texts)
     for turn, segment in _take_segments(text_page, glyphs, _CellEdges(objects.lines, size)):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
@@ -351,13 +361,15 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) 
     typefaces: dict[int | None, _Typeface] = {}
     has_space = has_drawn_space = False
     high = 0
+    before: tuple[int, float] | None = None
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
         if 0xD800 <= code < 0xDC00:
             # PDFium has the letters of formulas as two halves, both at the place of the letter.
             high = code
             continue
-        if high and 0xDC00 <= code < 0xE000:
+        is_pair = high and 0xDC00 <= code < 0xE000
+        if is_pair:
             code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00
         high = 0
         if (code <= 32 and code != _HYPHEN) or code == 0xA0:
@@ -366,11 +378,56 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) 
             continue
         if not raw.FPDFText_GetCharOrigin(text_page, index, *origin):
             continue
-        typeface = _find_typeface(raw, text_page, index, typefaces, tags)
+        drawn = raw.FPDFText_GetTextObject(text_page, index)
+        typeface = _find_typeface(raw, text_page, index, drawn, typefaces, tags)
         left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
+        if is_pair and before == (code, left):
+            # Word states the letters of formulas twice.
+            continue
+        before = code, left
         shown = "-" if code == _HYPHEN else _show(code)
-        yield _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space)
+        address = _find_address(drawn)
+        yield _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
         has_space = has_drawn_space = False
+
+
+def _restore_repeated(glyphs: Iterator[_Glyph], texts: "Sequence[PdfObject]") -> Iterator[_Glyph]:
+    """Yield glyphs, and those that PDFium omits because the same letter is drawn just before them.
+
+    PDFium takes them for a shadow that makes the letter bold. A shadow is hardly moved; the second
+    letter of "off" is.
+    """
+    taken = list(glyphs)
+    counts = Counter(glyph.drawn for glyph in taken)
+    omitted = {
+        _find_address(before.raw): _find_shift(before, drawn)
+        for before, drawn in pairwise(texts)
+        if _find_address(drawn.raw) not in counts and counts[_find_address(before.raw)] == 1
+    }
+    is_restored = False
+    for glyph in taken:
+        # PDFium adds a space in the place of the omitted letter.
+        yield replace(glyph, has_space=glyph.has_drawn_space) if is_restored else glyph
+        shift = omitted.get(glyph.drawn, 0.0)
+        size, turn = glyph.typeface.size, glyph.typeface.turn
+        is_restored = turn is TextDirection.NONE and _LEAST_SHIFT * size < shift < size
+        if is_restored:
+            yield replace(
+                glyph, left=glyph.left + shift, right=glyph.right + shift,
+                has_space=False, has_drawn_space=False,
+            )  # fmt: skip
+
+
+def _find_shift(before: "PdfObject", drawn: "PdfObject") -> float:
+    """Return how far a text is to the right of another one of the same shape; 0 without one."""
+    one, other = before.get_bounds(), drawn.get_bounds()
+    left, bottom, right, top = (end - start for start, end in zip(one, other, strict=True))
+    is_same = max(abs(bottom), abs(top), abs(right - left)) < _SAME_SHAPE
+    return left if is_same and other[0] < other[2] and other[1] < other[3] else 0.0
+
+
+def _find_address(drawn: Any) -> int | None:
+    return ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
 
 
 def _join_glyphs(
@@ -401,6 +458,7 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
     """Set the text and the parts of a segment."""
     parts: list[list[_Glyph]] = []
     right = segment.left
+    strikes = [strike for strike in strikes if any(_covers(strike, glyph) for glyph in glyphs)]
     for glyph in glyphs:
         is_number = bool(parts) and parts[-1][-1].text.isdecimal()
         is_spaced = segment.is_code and not (is_number and glyph.text.isdecimal())
@@ -417,6 +475,12 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
                 _extend(part, "", glyph)
             segment.parts.append(_write_text(part, own, strikes))
     return segment
+
+
+def _covers(strike: Stroke, glyph: _Glyph) -> bool:
+    """Return whether a line crosses a whole letter, unlike the bar of a letter drawn as a path."""
+    inside = _INSIDE * glyph.typeface.size
+    return strike.start < glyph.left + inside and glyph.right - inside < strike.end
 
 
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
@@ -607,11 +671,11 @@ def _find_typeface(
     raw: Any,
     text_page: "PdfTextPage",
     index: int,
+    drawn: Any,
     known: dict[int | None, _Typeface],
     tags: Mapping[int, Tag],
 ) -> _Typeface:
-    drawn = raw.FPDFText_GetTextObject(text_page, index)
-    key = ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
+    key = _find_address(drawn)
     if key not in known:
         placed = raw.FS_MATRIX()
         raw.FPDFText_GetMatrix(text_page, index, placed)
@@ -646,6 +710,8 @@ def _take_objects(page: "PdfPage") -> _Objects:
     for drawn in page.get_objects(max_depth=4):
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
             objects.has_pictures = True
+        elif drawn.type == raw.FPDF_PAGEOBJ_TEXT:
+            objects.texts.append(drawn)
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
             if len(objects.boxes) < _MOST_RULES:
                 objects.boxes.append(drawn.get_bounds())

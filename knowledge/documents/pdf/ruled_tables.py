@@ -6,7 +6,8 @@ Other tables are found by the alignment of their cells, see `text_tables`.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, pairwise, product
+from itertools import groupby, pairwise, product
+from math import inf
 
 from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
 from knowledge.documents.pdf.text_lines import (
@@ -32,6 +33,9 @@ _MOST_ROWS = 0.8
 """The share of the rows beside a cell that have a line of it."""
 _PITCH_OF_ROWS = 1.5
 _BASELINE = 1.5
+"""Distance in points within which baselines prove that texts are on one line."""
+_SAME_LINE = 2.5
+"""The same if values prove that there are rows: labels in another typeface may be higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,10 @@ def take_tables(
         lowest = min(segment.base for segment in inside)
         table = TextTable(page, columns, rows, lowest, inside)
         if any(
-            hold_values_beside(line.segments for line in chain.from_iterable(column))
-            for column in _list_columns(grid, cells)
+            hold_values_beside(
+                line.segments for cell, own in cells.items() if cell.column == at for line in own
+            )
+            for at in range(len(columns))
         ):
             table.unclear = [line.text for line in find_lines(inside)]
         tables[id(mark)] = table
@@ -118,9 +124,7 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
 
     An outer side that is not drawn is where the lines end.
     """
-    lines = [*_merge(strokes, is_vertical=False), *_merge(strokes, is_vertical=True)]
-    level = [line for line in lines if not line.is_vertical]
-    upright = [line for line in lines if line.is_vertical]
+    level, upright = _merge(strokes, is_vertical=False), _merge(strokes, is_vertical=True)
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
     grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
@@ -192,24 +196,17 @@ def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
 
     Such a cell spans several columns and has, on one line, texts that each fit into a column.
     """
-    wide: dict[DrawnCell, list[Segment]] = {}
-    for segment in segments:
-        cell = grid.find_cell(*_find_middle(segment))
-        if cell is not None and cell.columns > 1:
-            wide.setdefault(cell, []).append(segment)
-    divided = {cell for cell, own in wide.items() if _fit_columns(grid, cell, own)}
-    cells = (
-        [
-            replace(
-                cell, column=at, columns=1, left=grid.lefts[at], right=grid.lefts[at + 1]
+    cells: list[DrawnCell] = []
+    own = _group(grid, segments)
+    for cell in grid.cells:
+        if cell.columns > 1 and cell in own and _fit_columns(grid, cell, own[cell]):
+            cells += (
+                replace(cell, column=at, columns=1, left=grid.lefts[at], right=grid.lefts[at + 1])
+                for at in range(cell.column, cell.column + cell.columns)
             )
-            for at in range(cell.column, cell.column + cell.columns)
-        ]
-        if cell in divided
-        else [cell]
-        for cell in grid.cells
-    )  # fmt: skip
-    return replace(grid, cells=tuple(chain.from_iterable(cells)))
+        else:
+            cells.append(cell)
+    return replace(grid, cells=tuple(cells))
 
 
 def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) -> bool:
@@ -237,45 +234,44 @@ def _divide_rows(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
 
     Lines are drawn between the values of such rows, but not between their labels.
     """
+    cells: list[DrawnCell] = []
+    own = _group(grid, segments)
+    for cell in grid.cells:
+        if cell.rows >= _LEAST_ROWS and _fit_rows(cell, own):
+            cells += (
+                replace(cell, row=at, rows=1, top=grid.tops[at], bottom=grid.tops[at + 1])
+                for at in range(cell.row, cell.row + cell.rows)
+            )
+        else:
+            cells.append(cell)
+    return replace(grid, cells=tuple(cells))
+
+
+def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bool:
+    lines = list(find_lines(own.get(cell, ())))
+    bases: dict[int, list[float]] = {}
+    for other, held in own.items():
+        if other.rows == 1:
+            bases.setdefault(other.row, []).extend(segment.base for segment in held)
+    beside = sum(
+        any(abs(line.base - base) < _BASELINE for line in lines for base in bases.get(row, ()))
+        for row in range(cell.row, cell.row + cell.rows)
+    )
+    wrapped = sum(
+        is_wrapped(above.segments[-1], line.segments[0], cell.right)
+        for above, line in pairwise(lines)
+    )
+    return beside >= _MOST_ROWS * cell.rows and wrapped * 2 < len(lines)
+
+
+def _group(grid: DrawnGrid, segments: Iterable[Segment]) -> dict[DrawnCell, list[Segment]]:
+    """Return the segments of each cell that has any."""
     own: dict[DrawnCell, list[Segment]] = {}
     for segment in segments:
         cell = grid.find_cell(*_find_middle(segment))
         if cell is not None:
             own.setdefault(cell, []).append(segment)
-    cells = (
-        [
-            replace(cell, row=at, rows=1, top=grid.tops[at], bottom=grid.tops[at + 1])
-            for at in range(cell.row, cell.row + cell.rows)
-        ]
-        if cell.rows >= _LEAST_ROWS and _fit_rows(cell, own)
-        else [cell]
-        for cell in grid.cells
-    )  # fmt: skip
-    return replace(grid, cells=tuple(chain.from_iterable(cells)))
-
-
-def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bool:
-    lines = list(find_lines(own.get(cell, ())))
-    rows = range(cell.row, cell.row + cell.rows)
-    bases: dict[int, list[float]] = {
-        row: [
-            segment.base
-            for other, held in own.items()
-            if other.row == row
-            for segment in held
-            if other.rows == 1
-        ]
-        for row in rows
-    }
-    beside = {
-        row for row in rows for line in lines
-        if any(abs(line.base - base) < _BASELINE for base in bases[row])
-    }  # fmt: skip
-    wrapped = sum(
-        is_wrapped(above.segments[-1], line.segments[0], cell.right)
-        for above, line in pairwise(lines)
-    )
-    return len(beside) >= _MOST_ROWS * cell.rows and wrapped * 2 < len(lines)
+    return own
 
 
 def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
@@ -315,37 +311,34 @@ def _stand_for(grid: DrawnGrid, inside: Sequence[Segment]) -> Segment:
     )  # fmt: skip
 
 
-def _list_columns(grid: DrawnGrid, cells: CellLines) -> Iterator[list[list[Line]]]:
-    for at in range(len(grid.lefts) - 1):
-        yield [lines for cell, lines in cells.items() if cell.column == at]
-
-
 def _list_row(cells: CellLines, row: int) -> CellLines:
     return {cell: lines for cell, lines in cells.items() if cell.row == row}
 
 
 def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
-    for row in range(len(grid.tops) - 1):
-        own = [cell for cell in grid.cells if cell.row == row]
-        bases = _find_bases(_list_row(cells, row))
-        if not bases or any(cell.rows > 1 for cell in own):
-            is_whole = row == 0 and not any(cell.columns > 1 for cell in own)
-            is_head = is_whole and _is_bold_head(grid, cells)
-            yield [
-                Cell(join_lines(cells.get(cell, ())), cell.columns, cell.rows, is_header=is_head)
-                for cell in own
-            ]
-            continue
-        for base, end in pairwise((*bases, float("-inf"))):
+    """Yield the rows of a grid; a drawn row with several rows of text is divided into them."""
+    rows = range(len(grid.tops) - 1)
+    own = {row: [cell for cell in grid.cells if cell.row == row] for row in rows}
+    bases = {
+        row: _find_bases(_list_row(cells, row), is_beside=any(cell.rows > 1 for cell in own[row]))
+        for row in rows
+    }
+    is_whole = not any(cell.columns > 1 for cell in own[0])
+    is_head = is_whole and not bases[0] and _is_bold_head(grid, cells)
+    for row in rows:
+        for at, (base, end) in enumerate(pairwise((*(bases[row] or [inf]), -inf))):
             yield [
                 Cell(
                     join_lines([
                         line for line in cells.get(cell, ())
-                        if end + _BASELINE < line.base <= base + _BASELINE
+                        if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
                     ]),
                     cell.columns,
+                    sum(len(bases[part]) or 1 for part in range(row, row + cell.rows))
+                    if cell.rows > 1 else 1,
+                    is_header=is_head and row == 0,
                 )
-                for cell in own
+                for cell in own[row] if cell.rows == 1 or not at
             ]  # fmt: skip
 
 
@@ -359,18 +352,20 @@ def _is_bold_head(grid: DrawnGrid, cells: CellLines) -> bool:
     return bold.get(0, False) and not all(bold.values())
 
 
-def _find_bases(row: CellLines) -> list[float]:
+def _find_bases(row: CellLines, *, is_beside: bool = False) -> list[float]:
     """Return the baselines of rows without lines between them; none for a row of one line.
 
     Either values are aligned in a column, or the lines of the first cell are as far apart and as
-    high as those of another cell.
+    high as those of another cell. Only values prove rows beside a cell of several drawn rows, and
+    without a first cell.
     """
+    row = {cell: lines for cell, lines in row.items() if cell.rows == 1}
     if len(row) < 2:
         return []
     first, *others = (row[cell] for cell in sorted(row, key=lambda cell: cell.column))
     right = min(cell.right for cell in row)
     of_values = _find_bases_of_values(first, others, right)
-    if of_values:
+    if of_values or is_beside or min(cell.column for cell in row) > 0:
         return of_values
     bases = [line.base for line in first]
     if len(bases) < 2:
@@ -400,15 +395,15 @@ def _find_bases_of_values(
         return []
     valued = _join_near(line.base for lines in columns for line in lines)
     every = _join_near(line.base for lines in (first, *others) for line in lines)
-    labelled = sum(any(abs(line.base - base) < _BASELINE for line in first) for base in valued)
+    labelled = sum(any(abs(line.base - base) < _SAME_LINE for line in first) for base in valued)
     if len(valued) * 2 < len(every) or labelled * 2 < len(valued):
         return []
     starts: list[float] = []
     above: Line | None = None
     is_label = False
     for base in every:
-        own = next((line for line in first if abs(line.base - base) < _BASELINE), None)
-        has_value = any(abs(base - other) < _BASELINE for other in valued)
+        own = next((line for line in first if abs(line.base - base) < _SAME_LINE), None)
+        has_value = any(abs(base - other) < _SAME_LINE for other in valued)
         continues = (
             own is not None
             and above is not None
@@ -424,40 +419,35 @@ def _join_near(bases: Iterable[float]) -> list[float]:
     """Return the places of lines from above to below; those on one baseline are one."""
     joined: list[float] = []
     for base in sorted(bases, reverse=True):
-        if not joined or joined[-1] - base >= _BASELINE:
+        if not joined or joined[-1] - base >= _SAME_LINE:
             joined.append(base)
     return joined
 
 
 def _merge(strokes: Sequence[Stroke], *, is_vertical: bool) -> list[Stroke]:
     """Return lines; those that continue each other are one."""
-    chosen = sorted(
-        (stroke for stroke in strokes if stroke.is_vertical is is_vertical), key=lambda one: one.at
-    )
     lines: list[Stroke] = []
-    while chosen:
-        places = _take_place(chosen)
+    for places in _group_near([one for one in strokes if one.is_vertical is is_vertical]):
         at = sum(place.at for place in places) / len(places)
         held: Stroke | None = None
         for place in sorted(places, key=lambda one: one.start):
             if held is not None and place.start <= held.end + _NEAR:
-                held = replace(held, end=max(held.end, place.end))
-                continue
-            if held is not None:
+                held = lines[-1] = replace(held, end=max(held.end, place.end))
+            else:
+                held = replace(place, at=at)
                 lines.append(held)
-            held = replace(place, at=at)
-        if held is not None:
-            lines.append(held)
     return lines
 
 
-def _take_place(chosen: list[Stroke]) -> list[Stroke]:
-    """Take the first lines within the distance at which lines count as one."""
-    count = 1
-    while count < len(chosen) and chosen[count].at - chosen[0].at <= _NEAR:
-        count += 1
-    taken, chosen[:count] = chosen[:count], []
-    return taken
+def _group_near(lines: Iterable[Stroke]) -> list[list[Stroke]]:
+    """Return groups of parallel lines within the distance at which lines count as one."""
+    groups: list[list[Stroke]] = []
+    for line in sorted(lines, key=lambda one: one.at):
+        if groups and line.at - groups[-1][0].at <= _NEAR:
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
 
 
 def _meet(level: Stroke, upright: Stroke) -> bool:
@@ -496,32 +486,18 @@ def _list_connected(
 def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
     if not level or not upright:
         return None
-    left, right = min(stroke.start for stroke in level), max(stroke.end for stroke in level)
-    bottom, top = min(stroke.start for stroke in upright), max(stroke.end for stroke in upright)
-    left, right = (
-        min(left, *(stroke.at for stroke in upright)),
-        max(right, *(stroke.at for stroke in upright)),
-    )
-    bottom, top = (
-        min(bottom, *(stroke.at for stroke in level)),
-        max(top, *(stroke.at for stroke in level)),
-    )
+    left = min(*(line.start for line in level), *(line.at for line in upright))
+    right = max(*(line.end for line in level), *(line.at for line in upright))
+    bottom = min(*(line.start for line in upright), *(line.at for line in level))
+    top = max(*(line.end for line in upright), *(line.at for line in level))
     level = [*level, Stroke(False, top, left, right), Stroke(False, bottom, left, right)]
     upright = [*upright, Stroke(True, left, bottom, top), Stroke(True, right, bottom, top)]
-    lefts = _list_places(upright)
-    tops = _list_places(level)[::-1]
+    lefts = [group[0].at for group in _group_near(upright)]
+    tops = [group[0].at for group in _group_near(level)][::-1]
     rows, columns = len(tops) - 1, len(lefts) - 1
     if rows < 2 or columns < 2 or rows * columns > _MOST_CELLS:
         return None
     return DrawnGrid(tuple(lefts), tuple(tops), tuple(_list_cells(lefts, tops, level, upright)))
-
-
-def _list_places(lines: Sequence[Stroke]) -> list[float]:
-    places: list[float] = []
-    for line in sorted(lines, key=lambda one: one.at):
-        if not places or line.at - places[-1] > _NEAR:
-            places.append(line.at)
-    return places
 
 
 def _list_cells(

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import inf
 
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_code
@@ -32,7 +32,8 @@ Outline = Mapping[int, Mapping[str, int]]
 _NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \u00a0]+(?=\S)")
 _NAMED = re.compile(r"(?:§|article|section|chapter|part|appendix|annex|artikel|kapitel|abschnitt|"
                     r"anhang|čl|članak)[. ]{1,3}[\dA-ZIVX]{1,6}\b", re.IGNORECASE)  # fmt: skip
-_BULLET = re.compile(r"[•▪◦‣●○■\uf0b7–*-][ \u00a0]+(?=\S)")
+_BULLET = re.compile(r"[•▪◦‣●○■\u0080-\u009f\ue000-\uf8ff–*-][ \u00a0]+(?=\S)")
+"""The signs of symbol fonts are control characters, or in the area for private use."""
 _LABEL = re.compile(
     r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[.)]|\d{1,3}(?:\.\d{1,3}){1,4}|\([a-z0-9]{1,4}\)|[a-z]\))"
     r"[ \u00a0]+(?=\S)"
@@ -49,34 +50,28 @@ _UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
 _FURTHEST_ROW = 2.0
+_CENTRED_LINES = 3
+_HALF_PITCH = 0.85
+"""Maximum distance of values from the lines of the label beside them, in font sizes."""
 _LEAST_OVER = 2.0
 """Minimum overlap in points of a text with a column to which it belongs."""
 
 
 @dataclass(slots=True)
-class _Style:
-    """How a heading is set; headings of one style have one level."""
-
-    size: float
-    depth: int
-    is_bold: bool
-
-    @property
-    def key(self) -> tuple[float, int, bool]:
-        """Sorts styles from the highest heading to the lowest."""
-        return (-self.size, self.depth, not self.is_bold)
-
-
-@dataclass(slots=True)
 class _HeadingLines:
+    """The lines of a heading; headings of one style have one level.
+
+    `style` sorts headings by size, depth of their number and weight. `stated`: level in the file.
+    """
+
     lines: list[Line]
-    style: _Style
+    style: "_Style"
     stated: int | None = None
 
 
-@dataclass(slots=True)
-class _ParagraphLines:
-    lines: list[Line]
+_Style = tuple[float, int, bool]
+_Part = _HeadingLines | list[Line] | TextTable
+"""A heading, a paragraph as its lines, or a table."""
 
 
 @dataclass(slots=True)
@@ -116,6 +111,7 @@ def bare(text: str) -> str:
 
 def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
     """Yield the lines of a page, with the tables in the places of their lines."""
+    page.lines = list(_join_labels(page.lines))
     at = 0
     while at < len(page.lines):
         drawn = page.lines[at].table
@@ -130,6 +126,44 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
         else:
             yield page.lines[at]
             at += 1
+
+
+def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield lines; values that stand beside the middle of a label of two lines are on its line."""
+    at = 0
+    while at < len(lines):
+        line, *others = lines[at : at + _CENTRED_LINES]
+        if len(others) < _CENTRED_LINES - 1 or not _are_beside_label(line, *others):
+            yield line
+            at += 1
+            continue
+        values, last = others
+        one, other = line.segments[0], last.segments[0]
+        label = replace(
+            one, text=join_lines([line, last]), base=values.base, parts=[],
+            right=max(one.right, other.right),
+        )  # fmt: skip
+        yield replace(values, segments=[label, *values.segments])
+        at += _CENTRED_LINES
+
+
+def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
+    """Return whether a line has values between the two lines of a label, nearer than lines are."""
+    is_near = all(
+        0 < one.base - other.base < _HALF_PITCH * values.size
+        for one, other in ((above, values), (values, below))
+    )
+    labels = [*above.segments, *below.segments]
+    return (
+        is_near
+        and len(labels) == _CENTRED_LINES - 1
+        and above.column == values.column == below.column
+        and all(is_value(segment.text) for segment in values.segments)
+        and all(
+            segment.right < values.segments[0].left and not is_value(segment.text)
+            for segment in labels
+        )
+    )
 
 
 def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
@@ -151,11 +185,11 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
 
 def _find_parts(
     pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline
-) -> Iterator[_HeadingLines | _ParagraphLines | TextTable]:
+) -> Iterator[_Part]:
     for page in pages:
         tables = list(find_tables(page))
         titles = outline.get(page.number, {})
-        held: _ParagraphLines | None = None
+        held: list[Line] | None = None
         last: _HeadingLines | None = None
         for at, part in enumerate(tables):
             following = tables[at + 1] if at + 1 < len(tables) else None
@@ -173,15 +207,15 @@ def _find_parts(
             elif heading is not None:
                 held, last = None, heading
                 yield heading
-            elif held is not None and not _begins(held.lines[-1], part, measures):
-                held.lines.append(part)
+            elif held is not None and not _begins(held[-1], part, measures):
+                held.append(part)
             else:
-                held, last = _ParagraphLines([part]), None
+                held, last = [part], None
                 yield held
 
 
 def _read_heading(line: Line, tag: Tag) -> _HeadingLines | None:
-    style = _Style(line.size, 0, line.is_bold)
+    style = (-line.size, 0, not line.is_bold)
     return _HeadingLines([line], style, tag.level) if tag.level else None
 
 
@@ -196,7 +230,7 @@ def _find_heading(
     letters = bare(text)
     numbered = _NUMBERED.match(text)
     depth = numbered[1].count(".") + 1 if numbered else 0
-    style = _Style(line.size, depth, line.is_bold)
+    style = (-line.size, depth, not line.is_bold)
     if letters and letters in titles:
         return _HeadingLines([line], style, titles[letters])
     if not letters or len(text) > _LONGEST_HEADING or line.is_code or len(line.segments) > 1:
@@ -252,7 +286,7 @@ def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> 
         and 0 < above.base - line.base < _FURTHER * max(measures.pitch, 1.1) * line.size
         and last.stated is None
         and heading.stated is None
-        and not heading.style.depth
+        and not heading.style[1]
         and _NAMED.match(line.text) is None
     )
 
@@ -279,8 +313,8 @@ def _goes_on(above: Line, line: Line) -> bool:
 
 
 def _join_tables(
-    parts: Iterator[_HeadingLines | _ParagraphLines | TextTable],
-) -> Iterator[_HeadingLines | _ParagraphLines | TextTable]:
+    parts: Iterator[_Part],
+) -> Iterator[_Part]:
     before: TextTable | None = None
     for part in parts:
         if isinstance(part, TextTable):
@@ -291,24 +325,24 @@ def _join_tables(
         yield part
 
 
-def _rank(headings: Iterator[_HeadingLines]) -> dict[tuple[float, int, bool], int]:
-    keys = {heading.style.key for heading in headings if heading.stated is None}
-    return {key: min(level, 6) for level, key in enumerate(sorted(keys), start=1)}
+def _rank(headings: Iterator[_HeadingLines]) -> dict[_Style, int]:
+    styles = {heading.style for heading in headings if heading.stated is None}
+    return {style: min(level, 6) for level, style in enumerate(sorted(styles), start=1)}
 
 
-def _write_heading(heading: _HeadingLines, levels: Mapping[tuple[float, int, bool], int]) -> Block:
+def _write_heading(heading: _HeadingLines, levels: Mapping[_Style, int]) -> Block:
     place = f"page={heading.lines[0].page}"
     text = remove_leaders(join_lines(heading.lines))
-    level = levels[heading.style.key] if heading.stated is None else heading.stated
+    level = levels[heading.style] if heading.stated is None else heading.stated
     return Block(BlockKind.HEADING, text, level, place)
 
 
-def _write_paragraph(paragraph: _ParagraphLines) -> Block:
-    place = f"page={paragraph.lines[0].page}"
-    first = paragraph.lines[0]
+def _write_paragraph(lines: Sequence[Line]) -> Block:
+    place = f"page={lines[0].page}"
+    first = lines[0]
     if first.is_code:
-        return make_code(_write_code(paragraph.lines), anchor=place)
-    text = "\n".join(remove_leaders(join_lines(lines)) for lines in _part_lines(paragraph.lines))
+        return make_code(_write_code(lines), anchor=place)
+    text = "\n".join(remove_leaders(join_lines(part)) for part in _part_lines(lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
     is_item = _LABEL.match(text) or (first.tag is not None and first.tag.kind == "LI")
@@ -366,9 +400,8 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             break
         if len(line.segments) >= 2:
             last_row = end
-            gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
-            pieces = (cut_segment(segment, gutters) for segment in line.segments)
-            columns = _widen(columns, list(chain.from_iterable(pieces)))
+            pieces = _cut_segments(columns, line.segments)
+            columns = merge_intervals([*columns, *((one.left, one.right) for one in pieces)])
         elif not (
             _is_wrapped(page, lines[end - 1], line, columns)
             or _heads_rows(line, lines[end + 1 : end + 2], columns)
@@ -392,15 +425,18 @@ def _may_begin(page: LaidOutPage, start: int) -> bool:
 
 def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
     """Return whether no segment of a line reaches over two columns that the table has so far."""
+    return all(
+        sum(min(piece.right, right) - max(piece.left, left) > 2 for left, right in columns) <= 1
+        for piece in _cut_segments(columns, line.segments)
+    )
+
+
+def _cut_segments(
+    columns: Sequence[tuple[float, float]], segments: Sequence[Segment]
+) -> list[Segment]:
+    """Return segments, cut where a gap is between two columns."""
     gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
-    for segment in line.segments:
-        for piece in cut_segment(segment, gutters):
-            reached = sum(
-                min(piece.right, right) - max(piece.left, left) > 2 for left, right in columns
-            )
-            if reached > 1:
-                return False
-    return True
+    return [piece for segment in segments for piece in cut_segment(segment, gutters)]
 
 
 def _is_wrapped(
@@ -438,12 +474,6 @@ def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
     return any(base > line.base for base in over) and any(
         line.base - 6 * line.size < base < line.base for base in over
     )
-
-
-def _widen(
-    columns: list[tuple[float, float]], segments: Sequence[Segment]
-) -> list[tuple[float, float]]:
-    return merge_intervals([*columns, *((segment.left, segment.right) for segment in segments)])
 
 
 def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
@@ -488,14 +518,7 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
 
 def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
     columns = _find_columns(lines)
-    gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
-    lines = [
-        replace(
-            line,
-            segments=[part for segment in line.segments for part in cut_segment(segment, gutters)],
-        )
-        for line in lines
-    ]
+    lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
     first = max((line.base for line in _list_valued(lines)), default=inf)
     rows: list[list[list[str]]] = []

@@ -17,7 +17,7 @@ from knowledge.documents.tables import (
 )
 
 _LABEL = re.compile(
-    r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\uf0b7])\Z"
+    r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
 )
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
@@ -120,16 +120,16 @@ def find_lines(
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
         table = tables.get(id(segment))
-        if table is not None:
-            if held:
-                yield Line(_join_label(_put_in_order(held)))
-                held = []
-            yield Line([segment], table=table)
-            continue
-        if held and held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size):
+        is_below = held and held[0].base - segment.base > _BASELINE * min(
+            held[0].size, segment.size
+        )
+        if held and (table is not None or is_below):
             yield Line(_join_label(_put_in_order(held)))
             held = []
-        held.append(segment)
+        if table is not None:
+            yield Line([segment], table=table)
+        else:
+            held.append(segment)
     if held:
         yield Line(_join_label(_put_in_order(held)))
 
@@ -275,12 +275,7 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
         return [replace(label, is_code=True), text]
     if text.left - label.right > 5 * text.size:
         return segments
-    return [
-        Segment(
-            f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
-            text.is_bold, text.is_code, text.tag,
-        )
-    ]  # fmt: skip
+    return [replace(text, text=f"{label.text} {text.text}", left=label.left, parts=[])]
 
 
 def _is_continuation(before: TextTable, table: TextTable, header: int) -> bool:
@@ -325,17 +320,11 @@ def _fill_first(before: TextTable, rows: list[list[Cell]]) -> list[list[Cell]]:
     """Return rows whose first cell, when it is empty, has the text of the cell that it goes on."""
     if not rows or not rows[0] or rows[0][0].text or len(rows[0]) < 2:
         return rows
-    is_merged = rows[0][0].rows > 1 or (before.rows and not _has_own_first(before))
-    if not is_merged:
+    has_own = sum(cell.columns for cell in before.rows[-1]) >= len(before.columns)
+    if rows[0][0].rows == 1 and has_own:
         return rows
     above = expand_cells(before.rows)[-1][0]
     return [[replace(rows[0][0], text=above), *rows[0][1:]], *rows[1:]]
-
-
-def _has_own_first(table: TextTable) -> bool:
-    """Return whether the last row has a first cell that is not merged with one above it."""
-    width = len(table.columns)
-    return sum(cell.columns for cell in table.rows[-1]) >= width
 
 
 def _list_texts(rows: list[list[Cell]]) -> list[list[str]]:

@@ -106,6 +106,29 @@ def two_columns() -> bytes:
     return file.getvalue()
 
 
+def make_columns_of_prose_and_figures() -> bytes:
+    """Return a page with a table over its width, and two columns of prose and labels of figures."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    for row, label in enumerate(("Temperature of the hive", "Number of bees", "Weight in grams")):
+        canvas.drawString(50, 780 - 14 * row, label)
+        for column in range(6):
+            canvas.drawString(220 + 55 * column, 780 - 14 * row, str(20 * column + row))
+    for left, animals in ((50, "bees"), (310, "wasps")):
+        for line in range(12):
+            text = (
+                f"is about how {animals} keep the hive warm"
+                if line % 2
+                else "and this long sentence"
+            )
+            canvas.drawString(left, 700 - 13 * line, text)
+        for number in range(30):
+            canvas.drawString(left + 35 * (number % 6), 500 - 9.7 * (number // 6), str(number))
+    canvas.save()
+    return file.getvalue()
+
+
 def make_columns_of_short_lines() -> bytes:
     """Return a leaflet with steps on the left and settings on the right, no prose in either."""
     file = io.BytesIO()

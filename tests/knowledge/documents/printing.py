@@ -34,7 +34,9 @@ def file_of(objects: Sequence[str]) -> bytes:
     return body + tail.encode() + f"startxref\n{len(body)}\n%%EOF\n".encode()
 
 
-def print_tagged(blocks: Sequence[tuple[str, str, tuple[int, int]]]) -> bytes:
+def print_tagged(
+    blocks: Sequence[tuple[str, str, tuple[int, int]]], annotations: str = ""
+) -> bytes:
     """Return a tagged PDF of one page: the kind, the text and the place of each block, in order."""
     shown = " ".join(
         f"/{kind} << /MCID {number} >> BDC 1 0 0 1 {left} {base} Tm ({text}) Tj EMC"
@@ -47,7 +49,8 @@ def print_tagged(blocks: Sequence[tuple[str, str, tuple[int, int]]]) -> bytes:
         "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /StructParents 0 "
-        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R "
+        f"/Annots [{annotations}] >>",
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         "<< /Type /StructTreeRoot /K 7 0 R /ParentTree 8 0 R >>",
         f"<< /Type /StructElem /S /Document /P 6 0 R /K [{' '.join(elements)}] >>",

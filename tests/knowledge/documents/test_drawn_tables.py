@@ -209,3 +209,19 @@ def test_more_lines_than_a_table_has_are_a_drawing() -> None:
     ]
 
     assert find_grids(strokes) == []
+
+
+def test_rows_without_lines_are_rows_beside_a_cell_over_several_drawn_rows() -> None:
+    style = [*GRID, ("SPAN", (0, 1), (0, 2)), ("VALIGN", (1, 1), (1, 1), "BOTTOM")]
+    towns, people = "Atri\nCampli\nCanzano", "10,064\n6,630\n1,794"
+    rows = [["Region", "Town", "People"], ["Abruzzo", towns, people], ["", "Total", "18,488"]]
+
+    page = read(build([Table(rows, style=style)]))
+
+    assert list_tables(page) == [
+        write_rows([
+            ("Region", "Town", "People"), ("Abruzzo", "Atri", "10,064"),
+            ("Abruzzo", "Campli", "6,630"), ("Abruzzo", "Canzano", "1,794"),
+            ("Abruzzo", "Total", "18,488"),
+        ])
+    ]  # fmt: skip

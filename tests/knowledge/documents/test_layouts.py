@@ -101,6 +101,15 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert bees.count("keep the hive warm in winter.") == 22
 
 
+def test_columns_of_prose_with_figures_between_are_no_rows_of_a_table() -> None:
+    page = read(layouts.make_columns_of_prose_and_figures())
+
+    assert "| 40 | 60 | 80 |" in page.content
+    prose = [block.text for block in page.blocks if block.kind is BlockKind.TEXT]
+    assert not [text for text in prose if "bees" in text and "wasps" in text]
+    assert sum(text.count("how bees keep the hive warm") for text in prose) == 6
+
+
 def test_columns_of_short_lines_are_no_rows_of_a_table() -> None:
     page = read(layouts.make_columns_of_short_lines())
 

@@ -346,3 +346,76 @@ def test_cells_of_a_tagged_table_are_read_by_their_places() -> None:
         "| Hose | 12 |  |",
         "| Tank | 3 | 400 |",
     ]
+
+
+def test_entries_of_contents_are_left_out_only_if_their_pages_have_these_titles() -> None:
+    titles = ["Valves", "Pumps", "Spare parts"]
+    contents = ["Contents", *(f"{title} {at}" for at, title in enumerate(titles, start=2))]
+    pages = [[title, f"The text about {title.lower()}."] for title in titles]
+
+    read = pdf.read(print_pdf([contents, *pages]), "a.pdf")
+    unproved = pdf.read(print_pdf([contents, ["Rooms"], ["Doors"], ["Keys"]]), "a.pdf")
+    rooms = [[f"Room {number}", f"It has {number} chairs."] for number in (101, 102, 103)]
+    numbered = pdf.read(print_pdf([["Rooms", *(name for name, _ in rooms)], *rooms]), "a.pdf")
+
+    assert "Pumps 3" not in read.content
+    assert [(part.what, part.count) for part in read.left_out] == [
+        ("line of a table of contents", 3)
+    ]
+    assert "Pumps 3" in unproved.content
+    assert numbered.content.count("Room 102") == 2
+
+
+def test_a_letter_that_is_drawn_twice_is_two_letters_unless_it_is_a_shadow() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Times-Italic", 20)
+    for text, steps in (("offer", [10, 5, 5, 9, 0]), ("ffat", [0.4, 6, 10, 0])):
+        at = 100.0
+        for letter, step in zip(text, steps, strict=True):
+            canvas.drawString(at, 700, letter)
+            at += step
+        canvas.translate(0, -40)
+    canvas.save()
+
+    assert pdf.read(file.getvalue(), "a.pdf").content.split() == ["offer", "fat"]
+
+
+def test_a_bar_inside_a_letter_strikes_nothing_out() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 20)
+    canvas.drawString(100, 700, "Breeds")
+    left = 100 + canvas.stringWidth("Br", "Helvetica", 20)
+    canvas.line(left + 2, 706, left + 9, 706)
+    canvas.save()
+
+    assert pdf.read(file.getvalue(), "a.pdf").content == "Breeds"
+
+
+def test_values_beside_the_middle_of_a_label_are_on_its_line() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for row, label in enumerate(
+        ("Income|of households", "Years lost|before 75", "Days|in hospital")
+    ):
+        base = 700 - 30 * row
+        for line, part in enumerate(label.split("|")):
+            canvas.drawString(50, base + 6 - 12 * line, part)
+        for column in range(3):
+            canvas.drawString(200 + 80 * column, base, f"{row}.{column}5")
+    canvas.save()
+
+    content = pdf.read(file.getvalue(), "a.pdf").content
+
+    assert "| Years lost before 75 | 1.05 | 1.15 | 1.25 |" in content
+
+
+def test_a_text_that_is_written_beside_a_label_of_a_tagged_file_stays_beside_it() -> None:
+    note = "<< /Type /Annot /Subtype /FreeText /Rect [120 692 200 708] /Contents (Ada) >>"
+    blocks = [("P", "Name", (50, 696)), ("P", "Town", (50, 600)), ("P", "Date", (50, 500))]
+
+    page = pdf.read(print_tagged(blocks, note), "a.pdf")
+
+    assert [block.text for block in page.blocks] == ["Name Ada", "Town", "Date"]
