@@ -106,8 +106,15 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     lead = texts.text(f"ask_{pause.kind}", language)
     lines = [plain_line(question.text) for question in asked]
     if len(lines) > 1:
-        # A single question is not numbered, because its choices are.
-        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+        # A single question is not numbered, because its choices are, as options below it.
+        choices = [
+            ", ".join(map(plain_line, question.field.choices if question.field else ()))
+            for question in asked
+        ]
+        lines = [
+            f"{number}. {line} ({shown})" if shown else f"{number}. {line}"
+            for number, (line, shown) in enumerate(zip(lines, choices, strict=True), 1)
+        ]
     actions = [action.model_dump(mode="json", exclude_none=True) for action in
                _make_actions(pause, asked, texts, language)]  # fmt: skip
     questions: list[JsonValue] = [

@@ -12,6 +12,7 @@ from manager.pause_replies import (
     ReplyLabels,
     Unanswered,
     compute_code,
+    make_pause_reply,
     read_typed,
     read_words,
 )
@@ -102,6 +103,14 @@ def test_a_button_without_an_open_pause_is_not_open_and_other_words_are_a_messag
     assert read(None, "Deny") == OtherTopic()
     assert read(APPROVAL, f"Deny #{CODE}", now=100.0) == NotOpen()
     assert read(APPROVAL, "Deny", now=100.0) == OtherTopic()
+
+
+def test_several_questions_are_numbered_and_name_the_choices_that_have_no_buttons() -> None:
+    several = make_pause_reply(make_pause(YEAR, MANY), load_texts(), "en")
+    single = make_pause_reply(make_pause(YEAR), load_texts(), "en")
+
+    assert str(several["text"]).splitlines()[1:] == ["1. year (2024, 2025)", f"2. {MANY.name}"]
+    assert str(single["text"]).splitlines()[1:] == ["year"]
 
 
 @pytest.mark.parametrize(
