@@ -64,6 +64,7 @@ _LISTS = frozenset({"ul", "ol"})
 _INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
 _INLINE = frozenset(_INLINE_NAMES.split())
 _TICKS = re.compile("`+")
+_CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _STRUCK = frozenset({"s", "strike", "del"})
@@ -380,6 +381,10 @@ def _find_content(
 ) -> LexborNode | None:
     """Return the element with the content of a page; everything around it is removed."""
     _remove(tree, _UNREAD if keeps_all else f"{_UNREAD} {_AROUND}")
+    for contents in tree.css("nav"):
+        names = (*_list_roles(contents), contents.attributes.get("class") or "")
+        if not _CONTENTS.isdisjoint(" ".join(names).split()):
+            contents.decompose()
     write_form_values(tree)
     labels = {label.mem_id for label in tree.css(_LABELS)}
     for button in tree.css("button"):
