@@ -1,4 +1,4 @@
-"""Writes typography as plain text: superscript, subscript and strikethrough text, formulas.
+"""Writes typography as plain text: superscript, subscript and strikethrough text, formulas, labels.
 
 Ten to the sixth is `10^6`, one half `1/2`, a footnote mark `[3]`, strikethrough text `~~400~~`.
 Subscript text follows its letter as people type it (`H2O`) and is marked only after a digit.
@@ -26,6 +26,21 @@ def _write_raised(text: str) -> str:
 
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
+          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+_NUMBERINGS = {
+    "lowerLetter": "a loweralpha alphaLc",
+    "upperLetter": "A upperalpha alphaUc",
+    "lowerRoman": "i lowerroman romanLc",
+    "upperRoman": "I upperroman romanUc",
+    "decimalZero": "decimal-leading-zero",
+}
+NUMBERINGS = {
+    other: name for name, others in _NUMBERINGS.items() for other in (name, *others.split())
+}
+"""The names of numbering styles in other formats than Word's, with their names in Word."""
+_LARGEST_ROMAN = 4000
+_RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
 
 def _group(text: str) -> str:
@@ -128,6 +143,23 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
     return write(parts)
 
 
+def write_number(number: int, style: str) -> str:
+    """Return a number in a numbering style, such as `lowerRoman`, `i` or `romanLc`."""
+    style = NUMBERINGS.get(style, style)
+    if style in ("lowerLetter", "upperLetter") and number > 0:
+        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
+        return letter if style == "lowerLetter" else letter.upper()
+    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
+        roman = _write_roman(number)
+        return roman if style == "lowerRoman" else roman.upper()
+    if style in ("russianLower", "russianUpper") and 0 < number <= len(_RUSSIAN):
+        letter = _RUSSIAN[number - 1]
+        return letter if style == "russianLower" else letter.upper()
+    if style == "none":
+        return ""
+    return f"{number:02d}" if style == "decimalZero" else str(number)
+
+
 def _merge(spans: Iterable[Span]) -> list[Span]:
     filled = (
         replace(span, script=Script.LINE) if not span.text.strip() else span
@@ -168,3 +200,11 @@ def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
         is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
         joined += f" {text}" if is_behind and text[:1].isalnum() else text
     return joined
+
+
+def _write_roman(number: int) -> str:
+    written = ""
+    for value, sign in _ROMAN:
+        written += sign * (number // value)
+        number %= value
+    return written

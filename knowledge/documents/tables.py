@@ -19,6 +19,7 @@ _EMPTY_VALUES = frozenset(
 
 MOST_COLUMNS = 500
 """Maximum number of columns of a table; spans beyond that are ignored."""
+TOO_MANY_COLUMNS = f"a table can have at most {MOST_COLUMNS} columns"
 
 _MOST_HEADER_ROWS = 3
 _MOST_INNER_ROWS = 200
@@ -26,7 +27,6 @@ Grid = list[list[str]]
 ROWS_PER_GROUP = 10
 """Rows per anchor: a citation identifies the group of rows that contains a fact."""
 
-_MOST_SHOWN_COLUMNS = 200
 _MOST_SIDES = 8
 """Maximum number of empty columns at which a sheet is divided; a sheet with more is a form."""
 
@@ -142,7 +142,8 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return the number of header rows: marked ones, or two rows with a merged cell in the first.
 
-    A first row with values is not a header, because nothing identifies it as one.
+    A first row with values is not a header, because nothing identifies it as one, and neither is
+    one whose first cell alone is marked: that is the label of the row.
     """
     marked = 0
     for cells in rows[:-1]:
@@ -151,7 +152,8 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         marked += 1
     if marked:
         return marked
-    if not rows or not _is_header([cell.text for cell in rows[0]]):
+    is_labelled = bool(rows) and [cell.is_header for cell in rows[0][:2]] == [True, False]
+    if not rows or is_labelled or not _is_header([cell.text for cell in rows[0]]):
         return 0
     has_parts = len(rows) > 2 and any(cell.columns > 1 for cell in rows[0])
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
@@ -173,8 +175,8 @@ def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
         if not table:
             continue
         if not (header and _fits(table, columns, last)):
-            columns = sorted({column for row in table for column in row.cells})
-            columns = columns[:_MOST_SHOWN_COLUMNS]
+            used = {column for row in table for column in row.cells}
+            columns = sorted(used)[:MOST_COLUMNS]
             header, table = _take_header(table, columns)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
@@ -188,8 +190,9 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
     """
     first = by_place.get(rows.start)
     text = first.cells.get(columns.start, "") if first is not None else ""
-    for place, row in by_place.items() if text else ():
-        if place in rows:
+    places = rows if len(rows) < len(by_place) else by_place
+    for place in places if text else ():
+        if place in rows and (row := by_place.get(place)) is not None:
             is_caption = place == rows.start and len(row.cells) == 1
             own = columns[:1] if is_caption else columns[: MOST_COLUMNS - columns.start]
             row.cells.update(dict.fromkeys(own, text))
@@ -321,6 +324,9 @@ def _write_groups(
 
 
 def _is_header(texts: Sequence[str]) -> bool:
+    """Return whether a row may be a header: it has no values, and no label of a value beside it."""
+    if texts[0].endswith(":") and not all(text.endswith(":") for text in texts if text):
+        return False
     return not any(map(is_value, texts)) or _is_numbered_header(texts)
 
 

@@ -5,16 +5,20 @@ If the rows of a table are the articles of a help centre, the articles are read.
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.page import Block, BlockKind, Page
-from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
+from knowledge.documents.tables import MOST_COLUMNS, TOO_MANY_COLUMNS, SheetRow, write_sheet
 
 _DELIMITERS = ",;\t|"
+# The first line that states the delimiter to spreadsheet programs.
+_STATED_DELIMITER = re.compile(r"\"?sep=(.)\"?[ \t]{0,9}\n", re.IGNORECASE)
 _SAMPLE_LINES = 20
 _LONGEST_CELL = 1_000_000
 _MOST_ROWS = 1_000_000
@@ -31,6 +35,7 @@ class ArticleColumns:
 
     def __init__(self, header: Sequence[str]) -> None:
         names = [clean_text(cell).strip().casefold().replace("_", " ") for cell in header]
+        self._names = names
         self._title = _find(names, _TITLES)
         self._body = _find(names, _BODIES)
         self._draft = _find(names, _DRAFTS)
@@ -44,13 +49,21 @@ class ArticleColumns:
         bodies = (_take(row, self._body) for row in rows)
         return any(any(mark in body for mark in _MARKUP) for body in bodies)
 
-    def write(self, rows: Sequence[Sequence[str]]) -> Iterator[Block]:
+    def write(self, rows: Sequence[Sequence[str]], left_out: LeftOutCounts) -> Iterator[Block]:
         """Yield the articles below the headings of their categories and sections."""
+        read = {self._title, self._body, self._draft, *self._places}
+        for at, name in enumerate(self._names):
+            if at not in read and any(_take(row, at) for row in rows):
+                left_out.add(
+                    "column", "it is neither the title, the text nor the section", name=name
+                )
         last: list[str] = []
         for number, row in enumerate(rows, start=2):
             body = _take(row, self._body)
             is_draft = _take(row, self._draft).casefold() in ("true", "1", "yes")
             if is_draft or not body:
+                reason = "it is a draft" if is_draft else "it has no text"
+                left_out.add("article", reason, name=_take(row, self._title))
                 continue
             places = [name for at in self._places if (name := _take(row, at))]
             for level, name in enumerate(places, start=1):
@@ -60,7 +73,9 @@ class ArticleColumns:
             level = len(places) + 1
             title = _take(row, self._title) or f"Row {number}"
             yield Block(BlockKind.HEADING, title, level, f"row={number}")
-            for block in html.read(body.encode("utf-8", "replace"), "").blocks:
+            page = html.read(body.encode("utf-8", "replace"), "")
+            left_out.take(page.left_out)
+            for block in page.blocks:
                 below = min(block.level + level, _DEEPEST_LEVEL) if block.level else 0
                 yield replace(block, level=below)
 
@@ -68,23 +83,56 @@ class ArticleColumns:
 def read(data: bytes, source: str) -> Page:
     """Return the page; its rows are in groups of ten, each below the header."""
     text, warnings = decode(data)
+    left_out = LeftOutCounts()
+    stated = _STATED_DELIMITER.match(text)
+    body = text[stated.end() :] if stated is not None else text
+    delimiter = stated[1] if stated is not None else _find_delimiter(body)
     csv.field_size_limit(_LONGEST_CELL)
-    table: list[list[str]] = []
     try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text))
-        for number, cells in enumerate(lines, start=1):
-            if number > _MOST_ROWS:
-                raise TooLargeError(f"a table can have at most {_MOST_ROWS} rows")
-            table.append(cells[:MOST_COLUMNS])
+        table, unclosed = _read_rows(body, delimiter)
+        if unclosed:
+            warnings = (*warnings, f"the quotation mark in row {len(table)} is not closed")
+            table[-1:] = _read_rows(unclosed, delimiter, csv.QUOTE_NONE)[0]
     except csv.Error as error:
         raise WrongFormatError(f"the table cannot be read: {error}") from error
+    too_many = sum(1 for row in table for cell in row[MOST_COLUMNS:] if cell.strip())
+    left_out.add("cell", TOO_MANY_COLUMNS, too_many)
     if table and (columns := ArticleColumns(table[0])).are_in(table[1:]):
-        return Page(source, "", tuple(columns.write(table[1:])), warnings=warnings)
-    return Page(source, "", tuple(write_sheet(list(_list_rows(table)))), warnings=warnings)
+        blocks = tuple(columns.write(table[1:], left_out))
+    else:
+        first = 1 if stated is None else 2
+        blocks = tuple(write_sheet(list(_list_rows(table, first))))
+    return Page(source, "", blocks, warnings=warnings, left_out=left_out.list())
 
 
-def _list_rows(table: list[list[str]]) -> Iterator[SheetRow]:
-    for number, cells in enumerate(table, start=1):
+def _read_rows(
+    text: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+) -> tuple[list[list[str]], str]:
+    """Return the rows, and the text of the last one if a quotation mark in it is not closed, so
+    that it contains all further rows.
+    """
+    table: list[list[str]] = []
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)
+    start = end = 0
+    for number, cells in enumerate(lines, start=1):
+        if number > _MOST_ROWS:
+            raise TooLargeError(f"a table can have at most {_MOST_ROWS} rows")
+        table.append(cells)
+        start, end = end, lines.line_num
+    last = "\n".join(text.split("\n")[start:]) if end > start + 1 else ""
+    return table, last if quoting == csv.QUOTE_MINIMAL and _is_unclosed(last, delimiter) else ""
+
+
+def _is_unclosed(text: str, delimiter: str) -> bool:
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def _list_rows(table: list[list[str]], first: int) -> Iterator[SheetRow]:
+    for number, cells in enumerate(table, start=first):
         named = {at: " ".join(cell.split()) for at, cell in enumerate(cells)}
         if filled := {at: cell for at, cell in named.items() if cell}:
             yield SheetRow(number, filled)

@@ -40,6 +40,9 @@ _NAMES = (
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
+_DECORATIONS = ("text-decoration", "text-decoration-line")
+STRUCK = "line-through"
+"""The decoration of struck-out text."""
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
 _BRACE = re.compile("([{}])")
 _WHEN = re.compile(
@@ -160,7 +163,11 @@ def parse_rules(css: str) -> list[Rule]:
     rules: list[Rule] = []
     for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
         styles = parse_declarations(body)
-        kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
+        kept = {
+            name: value
+            for name, value in styles.items()
+            if name in _PROPERTIES or (name in _DECORATIONS and STRUCK in value)
+        }
         for selector in selectors.split(",") if kept else ():
             if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
                 rules.append(rule)
@@ -205,6 +212,11 @@ def font_is_tiny(styles: Declarations) -> bool | None:
     size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
     pixels = _pixels(size) if size else None
     return None if pixels is None else pixels <= _TINY
+
+
+def is_struck(styles: Declarations) -> bool:
+    """Return whether text is struck out."""
+    return any(STRUCK in styles.get(name, "") for name in _DECORATIONS)
 
 
 def parse_colour(text: str) -> Colour:

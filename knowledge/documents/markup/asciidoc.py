@@ -2,10 +2,12 @@
 code is run.
 """
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from knowledge.documents.decoding import decode
+from knowledge.documents.notation import NUMBERINGS, Script, Span, join_spans, write_number
 from knowledge.documents.page import (
     DEEPEST_INDENT,
     Anchors,
@@ -40,11 +42,19 @@ _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[ae
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
 _TIMES = re.compile(r"(\d{1,3})\*")
+_FORMAT = re.compile(r"\bformat=\"?(csv|tsv|dsv)|\bseparator=\"?([^\"\s])")
+_SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
+_START = re.compile(r"\bstart=\"?(\d{1,6})")
+_NESTED_NUMBERINGS = ("decimal", "a", "i", "A", "I")
+_BOXES = frozenset({"NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"})
 _BARS = "\x1b"
 _CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
 _PASSED = re.compile(
     r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
+    r"|(?<![\w+])\+([^\s+](?:[^+\n]{0,300}[^\s+])?)\+(?![\w+])"
 )
+_SCRIPT = re.compile(r"\^([\w+.,()-]{1,20})\^|~([\w+-]{1,20})~")
+_STRUCK = re.compile(r"\[\.?line-through\]#{1,2}([^#\n]{1,500})#{1,2}")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
 _MACRO = re.compile(
     r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
@@ -75,6 +85,7 @@ class _AsciiDocReader:
         self._held: list[str] = []
         self._marker = ""
         self._counts: dict[str, int] = {}
+        self._numberings: dict[str, str] = {}
         self._depths: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -93,7 +104,7 @@ class _AsciiDocReader:
             return
         elif (match := _TABLE_FENCE.match(line)) is not None:
             yield from self._end()
-            rows = read_table(self._take_until(line), self._style, self._plain)
+            rows = read_table(self._take_until(line), self._style, self._plain, line[0])
             self._style = ""
             yield from write_table(rows)
         elif (match := _FENCE.match(line)) is not None:
@@ -156,12 +167,18 @@ class _AsciiDocReader:
             del self._depths[self._depths.index(kind) + 1 :]
         else:
             self._depths.append(kind)
-            self._counts.pop(kind, None)
+            start = _START.search(self._style)
+            self._counts[kind] = int(start[1]) - 1 if start is not None else 0
+            nested = _NESTED_NUMBERINGS[min(len(mark), len(_NESTED_NUMBERINGS)) - 1]
+            stated = (part.strip() for part in self._style.split(","))
+            self._numberings[kind] = next((part for part in stated if part in NUMBERINGS), nested)
         indent = "  " * min(len(self._depths) - 1, DEEPEST_INDENT)
         self._counts[kind] = self._counts.get(kind, 0) + 1
         if mark[0].isdigit():
             return f"{indent}{mark} "
-        return f"{indent}{self._counts[kind]}. " if mark[0] in ".<" else f"{indent}- "
+        numbering = self._numberings[kind] if mark[0] == "." else ""
+        number = write_number(self._counts[kind], numbering)
+        return f"{indent}{number}. " if mark[0] in ".<" else f"{indent}- "
 
     def _goes_on(self) -> bool:
         """Return whether the next non-empty line is an item of the same list."""
@@ -174,6 +191,8 @@ class _AsciiDocReader:
         if not held:
             return
         joined = " ".join(held)
+        if self._style in _BOXES:
+            joined = f"{self._style}: {joined}"
         admonition = _ADMONITION.match(joined)
         pictures = tuple(self._picture(match) for match in _IMAGE.finditer(joined))
         text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
@@ -197,6 +216,11 @@ class _AsciiDocReader:
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
             yield from _write_code(named, body)
+        elif style in _BOXES:
+            yield Block(BlockKind.TEXT, f"{style}:")
+        elif style.startswith(("quote,", "verse,")):
+            author = ", ".join(part.strip() for part in style.split(",")[1:])
+            yield Block(BlockKind.TEXT, f"{self._plain(author)}:")
         # The marks of other fences are left out; what they enclose is read as usual.
 
     def _literal(self) -> Iterator[Block]:
@@ -243,11 +267,22 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def read_table(lines: Sequence[str], style: str, plain: Callable[[str], str]) -> list[list[Cell]]:
-    """Return the rows of a table with the block attributes `style`.
+def read_table(
+    lines: Sequence[str], style: str, plain: Callable[[str], str], mark: str = "|"
+) -> list[list[Cell]]:
+    """Return the rows of a table with the block attributes `style`; `mark` begins its fence.
 
     Without a number of columns, the first line is one row.
     """
+    formats = list(_FORMAT.finditer(style))
+    named = next((match[1] for match in formats if match[1]), "")
+    separator = next((match[2] for match in formats if match[2]), "")
+    if named or mark in (",", ":"):
+        separator = separator or _SEPARATORS.get(named, mark)
+        return [
+            [Cell(plain(cell)) for cell in row]
+            for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        ]
     stated = _count_columns(style)
     first = next((line for line in lines if line.strip()), "")
     cells = list(_cells(lines, plain))
@@ -286,10 +321,20 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
     text = _PASSED.sub(hold_passed, _CODE.sub(hold_code, text))
     text = _REFERENCE.sub(lambda found: found[2] or found[1], _INLINE_ANCHOR.sub("", text))
     text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
+    text = _STRUCK.sub(r"~~\1~~", _write_scripts(text))
     for pattern in (_STRONG, _EMPHASIS, _MARKED):
         text = pattern.sub(r"\1", text)
     text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
     return " ".join(text.split())
+
+
+def _write_scripts(text: str) -> str:
+    """Return text with its superscript and subscript parts in the notation of other formats."""
+    if _SCRIPT.search(text) is None:
+        return text
+    scripts = (Script.LINE, Script.RAISED, Script.LOWERED)
+    parts = enumerate(_SCRIPT.split(text))
+    return join_spans(Span(part or "", scripts[at % 3]) for at, part in parts)
 
 
 def _write_code(language: str, body: str) -> Iterator[Block]:
@@ -331,6 +376,10 @@ def _show_macro(match: re.Match[str]) -> str:
     shown = _name_alternative(match[2])
     if match[0].startswith("image"):
         return f"![{shown}]" if shown else ""
+    if match[0].startswith("footnote"):
+        return f" [{match[2]}]" if match[2] else ""
+    if match[0].startswith("menu"):
+        return " > ".join(filter(None, (match[1], shown)))
     return shown or match[1]
 
 

@@ -2,18 +2,31 @@
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from knowledge.documents.markup.appearance import Appearance, appearance_inside, parse_rules
+from knowledge.documents.markup.appearance import (
+    STRUCK,
+    Appearance,
+    appearance_inside,
+    is_struck,
+    parse_rules,
+)
 from knowledge.documents.markup.controls import find_controlled
+from knowledge.documents.page import LeftOut, LeftOutCounts
 
 _TABS_AROUND = 3
 _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
+_EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
+_NOT_READ = "pages, recordings and programs inside a page are not read"
+_NO_SIZE = ("0", "1")
+_LEAST_WORDS = 5
+_LONGEST_NAME = 100
 
 
 class _Removal:
     """Walks a tree with an explicit stack, which allows nesting of any depth."""
 
     def __init__(self, tree: LexborHTMLParser) -> None:
+        self.left_out = LeftOutCounts()
         self.words = 0
         self._tree = tree
         self._ruled = _apply_stylesheets(tree)
@@ -50,6 +63,8 @@ class _Removal:
             self._remove(panel)
 
     def _inside(self, node: LexborNode, outer: Appearance) -> Appearance | None:
+        if is_struck(self._ruled.get(node.mem_id, {})):
+            node.attrs["style"] = f"{node.attributes.get('style') or ''};text-decoration:{STRUCK}"
         return appearance_inside(
             outer,
             node.tag or "",
@@ -60,11 +75,21 @@ class _Removal:
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
+        self._count_embedded(node)
         is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
         if is_panel and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:
             hidden.append(node)
+
+    def _count_embedded(self, node: LexborNode) -> None:
+        stated = node.attributes
+        address = stated.get("src") or stated.get("data") or ""
+        is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
+        if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
+            self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
+        elif node.tag == "svg" and any(text.text(strip=True) for text in node.css("text")):
+            self.left_out.add("drawing", "text in drawings (SVG) is not read")
 
     def _remove(self, node: LexborNode) -> None:
         if node.tag not in _UNREAD:
@@ -74,8 +99,9 @@ class _Removal:
         node.decompose()
 
 
-def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Remove hidden elements and text; return the number of removed words.
+def remove_hidden(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
+    """Remove hidden elements and text, and elements with content of another kind; return what was
+    left out.
 
     Hidden tab panels are kept if the page shows a tab for each of them, and so is content that a
     labelled control expands.
@@ -85,7 +111,9 @@ def remove_hidden(tree: LexborHTMLParser) -> int:
     if root is not None:
         removal.walk(root, Appearance())
     removal.open_panels()
-    return removal.words
+    if removal.words >= _LEAST_WORDS:
+        removal.left_out.add("word", "hidden from readers of the page", removal.words)
+    return removal.left_out.list()
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:

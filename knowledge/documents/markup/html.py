@@ -4,16 +4,25 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup.appearance import STRUCK
 from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
 from knowledge.documents.markup.hidden_elements import remove_hidden
-from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
+from knowledge.documents.notation import (
+    NUMBERINGS,
+    Formula,
+    Script,
+    Span,
+    join_spans,
+    write_formula,
+    write_number,
+)
 from knowledge.documents.page import (
     Anchors,
     Block,
@@ -37,7 +46,6 @@ _DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
-_LEAST_WORDS = 5
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
 # These end by themselves, or not at all, or are closed in any order.
@@ -56,6 +64,7 @@ _LISTS = frozenset({"ul", "ol"})
 _INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
 _INLINE = frozenset(_INLINE_NAMES.split())
 _TICKS = re.compile("`+")
+_CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _STRUCK = frozenset({"s", "strike", "del"})
@@ -67,13 +76,11 @@ _FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The visible content of an HTML fragment, its links to the web, and the amount of hidden
-    text.
-    """
+    """The visible content of an HTML fragment, its links to the web, and what was left out."""
 
     blocks: tuple[Block, ...]
     links: tuple[tuple[str, str], ...]
-    hidden_words: int
+    left_out: tuple[LeftOut, ...]
 
 
 class BlockWriter:
@@ -170,8 +177,7 @@ class BlockWriter:
             self._scripts.append(script)
         self._struck += _is_struck(node)
         if tag in _LISTS:
-            start = node.attributes.get("start") or ""
-            self._lists.append(int(start) - 1 if start.isdecimal() and len(start) < 7 else 0)
+            self._lists.append(_read_count(node, "start", 1) - 1)
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
@@ -180,9 +186,14 @@ class BlockWriter:
     def _next_marker(self, node: LexborNode) -> str:
         if not self._lists:
             self._lists.append(0)
-        self._lists[-1] += 1
-        ordered = node.parent is not None and node.parent.tag == "ol"
-        return f"{self._lists[-1]}." if ordered else "-"
+        self._lists[-1] = _read_count(node, "value", self._lists[-1] + 1)
+        if node.parent is None or node.parent.tag != "ol":
+            return "-"
+        # docutils states the numbering as a class.
+        stated = node.parent.attributes
+        names = (stated.get("type") or "", *(stated.get("class") or "").split())
+        numbering = next((name for name in names if name in NUMBERINGS), "")
+        return f"{write_number(self._lists[-1], numbering)}."
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
@@ -222,20 +233,29 @@ class BlockWriter:
             self._place = None
 
 
-def read(data: bytes, source: str) -> Page:
+def read(
+    data: bytes, source: str, find_stylesheet: Callable[[str], str | None] | None = None
+) -> Page:
     """Return the page; its title is its first heading or, if there is none, the title in its
     head.
+
+    `find_stylesheet` returns a style sheet by its address if the page is a part of a book, which is
+    read completely; other pages have the navigation of a website around their content.
     """
     text, warnings = decode(data, find_charset(data))
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     name_icons(tree)
-    hidden_words = remove_hidden(tree)
+    if find_stylesheet is not None:
+        _insert_stylesheets(tree, find_stylesheet)
+    left_out = remove_hidden(tree)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
-    content = _find_content(tree, exported[1] if exported is not None else None)
+    main = exported[1] if exported is not None else None
+    is_book = find_stylesheet is not None
+    content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
     return Page(
         source=source,
@@ -248,15 +268,8 @@ def read(data: bytes, source: str) -> Page:
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
         links=tuple(_list_web_links(content)) if content is not None else (),
         warnings=warnings,
-        left_out=count_hidden(hidden_words),
+        left_out=left_out,
     )
-
-
-def count_hidden(words: int) -> tuple[LeftOut, ...]:
-    """Return the number of words that were left out because readers of the page do not see them."""
-    if words < _LEAST_WORDS:
-        return ()
-    return (LeftOut("word", words, "hidden from readers of the page"),)
 
 
 def read_fragment(markup: str) -> Fragment:
@@ -266,12 +279,12 @@ def read_fragment(markup: str) -> Fragment:
     refuse_depth(markup)
     tree = LexborHTMLParser(markup)
     name_icons(tree)
-    hidden_words = remove_hidden(tree)
+    left_out = remove_hidden(tree)
     place_tabs(tree)
     write_form_values(tree)
     _remove(tree, _UNREAD)
     blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
-    return Fragment(blocks, tuple(_list_web_links(tree)), hidden_words)
+    return Fragment(blocks, tuple(_list_web_links(tree)), left_out)
 
 
 def find_charset(data: bytes) -> str | None:
@@ -351,9 +364,27 @@ def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
     return headings[0].text if headings else _line(tree, "title")
 
 
-def _find_content(tree: LexborHTMLParser, main: LexborNode | None) -> LexborNode | None:
+def _insert_stylesheets(
+    tree: LexborHTMLParser, find_stylesheet: Callable[[str], str | None]
+) -> None:
+    """Replace the links to style sheets with their text."""
+    for link in tree.css("link[rel~=stylesheet]"):
+        css = find_stylesheet(link.attributes.get("href") or "")
+        style = LexborHTMLParser("<style></style>").css_first("style")
+        if css is not None and style is not None:
+            style.inner_html = css.replace("</", "<\\/")
+            link.replace_with(style)
+
+
+def _find_content(
+    tree: LexborHTMLParser, main: LexborNode | None, *, keeps_all: bool = False
+) -> LexborNode | None:
     """Return the element with the content of a page; everything around it is removed."""
-    _remove(tree, f"{_UNREAD} {_AROUND}")
+    _remove(tree, _UNREAD if keeps_all else f"{_UNREAD} {_AROUND}")
+    for contents in tree.css("nav"):
+        names = (*_list_roles(contents), contents.attributes.get("class") or "")
+        if not _CONTENTS.isdisjoint(" ".join(names).split()):
+            contents.decompose()
     write_form_values(tree)
     labels = {label.mem_id for label in tree.css(_LABELS)}
     for button in tree.css("button"):
@@ -438,6 +469,8 @@ def _find_script(node: LexborNode) -> Script | None:
     """Return the vertical position of the text in an element (raised or lowered), or None if it is
     unchanged.
     """
+    if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
+        return Script.NOTE
     script = _SCRIPTS.get(node.tag or "")
     if script is not Script.RAISED:
         return script
@@ -446,8 +479,13 @@ def _find_script(node: LexborNode) -> Script | None:
     return Script.NOTE if "#" in address else script
 
 
+def _list_roles(node: LexborNode) -> Iterator[str]:
+    """Yield the roles of an element in books and for screen readers."""
+    return (node.attributes.get(name) or "" for name in ("epub:type", "role"))
+
+
 def _is_struck(node: LexborNode) -> bool:
-    return node.tag in _STRUCK or "line-through" in (node.attributes.get("style") or "")
+    return node.tag in _STRUCK or STRUCK in (node.attributes.get("style") or "")
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
@@ -489,6 +527,11 @@ def _is_in_link(node: LexborNode) -> bool:
             break
         parent = parent.parent
     return parent is not None and parent.tag == "a"
+
+
+def _read_count(node: LexborNode, name: str, default: int) -> int:
+    stated = (node.attributes.get(name) or "").strip()
+    return int(stated) if stated.isdecimal() and len(stated) < 7 else default
 
 
 def _identifier(node: LexborNode) -> str | None:
@@ -548,5 +591,4 @@ def _cell(node: LexborNode) -> Cell:
 
 
 def _span(node: LexborNode, name: str) -> int:
-    stated = (node.attributes.get(name) or "1").strip()
-    return max(1, int(stated)) if stated.isdecimal() and len(stated) < 7 else 1
+    return max(1, _read_count(node, name, 1))

@@ -23,7 +23,7 @@ from markdown_it.utils import OptionsDict
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.html import Fragment, count_hidden, read_fragment
+from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOut, Page, first_heading
 
@@ -211,7 +211,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         version=front.version,
         links=fragment.links,
         warnings=(*warnings, *front.warnings),
-        left_out=(*count_hidden(fragment.hidden_words), *_count_shortcodes(body), *front.left_out),
+        left_out=(*fragment.left_out, *_count_shortcodes(body), *front.left_out),
     )
 
 

@@ -16,6 +16,7 @@ from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.word_numbering import Numbering
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    count_macros,
     find_all,
     find_child,
     find_children,
@@ -26,6 +27,7 @@ from knowledge.documents.office.zipped_xml import (
     local_name,
     read_properties,
     to_number,
+    write_page_headers,
 )
 from knowledge.documents.page import (
     Anchors,
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
-_LONGEST_PAGE_NUMBER = 7
 _WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _DELETED = frozenset({"del", "moveFrom"})
@@ -402,6 +403,7 @@ def read(data: bytes, source: str) -> Page:
     stated = read_properties(archive)
     comments = sum(1 for _ in find_all(_parse_related(archive, main, "comments"), "comment"))
     left_out.add("comment", "comments of reviewers are not text of the document", comments)
+    count_macros(archive, left_out)
     return Page(
         source,
         first_heading(blocks) or stated.title,
@@ -492,7 +494,7 @@ def _read_notes(archive: ZippedXml, main: str, styles: "Styles") -> dict[str, st
 
 
 def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[Block]:
-    """Yield the lines of page headers and footers, without duplicates."""
+    """Return the lines of page headers and footers, without duplicates."""
     parts = (
         relation.target
         for relation in archive.relationships(main).values()
@@ -503,10 +505,7 @@ def _read_headers(archive: ZippedXml, main: str, styles: "Styles") -> Iterator[B
         for part in parts
         for paragraph in walk_body(archive.parse(part), inside_tables=True)
     )
-    for line in dict.fromkeys(lines):
-        # Page numbers are not text.
-        if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
-            yield Block(BlockKind.TEXT, line)
+    return write_page_headers(lines)
 
 
 def _skip_columns(properties: "Element | None", name: str) -> list[Cell]:

@@ -41,11 +41,16 @@ def read(data: bytes, source: str) -> Page:
     links: list[tuple[str, str]] = []
     warnings: list[str] = []
     left_out = LeftOutCounts()
-    for name in _chapters(root, posixpath.dirname(package)):
+    for name in _chapters(root, posixpath.dirname(package), left_out):
         if name not in archive:
             left_out.add("chapter", "it is missing in the file", name=name)
             continue
-        chapter = html.read(archive.read(name), source)
+
+        def find_stylesheet(address: str, folder: str = posixpath.dirname(name)) -> str | None:
+            part = posixpath.normpath(posixpath.join(folder, unquote(address)))
+            return archive.read(part).decode("utf-8", "replace") if part in archive else None
+
+        chapter = html.read(archive.read(name), source, find_stylesheet)
         blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings
@@ -64,15 +69,19 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _chapters(root: "Element", folder: str) -> Iterator[str]:
-    """Yield the parts in reading order, without the table of contents."""
+def _chapters(root: "Element", folder: str, left_out: LeftOutCounts) -> Iterator[str]:
+    """Yield the parts in reading order, without the table of contents; count unreadable ones."""
     manifest = {
         item.get("id", ""): item for item in find_children(find_child(root, "manifest"), "item")
     }
-    entries = list(find_children(find_child(root, "spine"), "itemref"))[:_MOST_CHAPTERS]
-    for entry in entries:
+    entries = list(find_children(find_child(root, "spine"), "itemref"))
+    too_many = f"a book can have at most {_MOST_CHAPTERS} chapters"
+    left_out.add("chapter", too_many, max(0, len(entries) - _MOST_CHAPTERS))
+    for entry in entries[:_MOST_CHAPTERS]:
         item = manifest.get(entry.get("idref", ""))
         if item is None or item.get("media-type") not in _CHAPTERS:
+            kind = item.get("media-type", "") if item is not None else "missing"
+            left_out.add("chapter", "it is not HTML", name=kind)
             continue
         if "nav" not in (item.get("properties") or "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))

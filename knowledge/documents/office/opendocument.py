@@ -4,25 +4,27 @@ Tracked deletions, comments, tables of contents, and hidden text, sheets, rows a
 out. Cell values are written as displayed, because the file contains that form.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.notation import Script, Span, join_spans, write_formula
+from knowledge.documents.errors import SkippedError, WrongFormatError
+from knowledge.documents.notation import Script, Span, join_spans, write_formula, write_number
 from knowledge.documents.office.drawings import read_mathml
-from knowledge.documents.office.word_numbering import write_number
 from knowledge.documents.office.zipped_xml import (
+    LOCKED,
     ZippedXml,
     choose_title,
+    count_macros,
     find_all,
     find_child,
     find_children,
     get_attribute,
     local_name,
     to_number,
+    write_page_headers,
 )
 from knowledge.documents.page import (
     Anchors,
@@ -35,205 +37,410 @@ from knowledge.documents.page import (
     make_code,
     make_item,
 )
-from knowledge.documents.tables import MOST_COLUMNS, Cell, SheetRow, write_sheet, write_table
+from knowledge.documents.tables import (
+    MOST_COLUMNS,
+    TOO_MANY_COLUMNS,
+    Cell,
+    SheetRow,
+    fill_merged,
+    unfold_tables,
+    write_sheet,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
-    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "hidden-text"}
-    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "title", "desc", "ruby-text"}
+    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "title", "desc"}
+    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "ruby-text", "number"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
-_NUMBERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_UNSEEN = "collapse"  # rows hidden by a filter are still valid
+_DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
+_DATA_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0}"
 _HIDDEN = "hidden in the file"
+_COMMENT = ("comment", "comments of reviewers are not text of the document")
+_FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
+_DEEPEST_STYLE = 12
+_LEVELS = 10
 _PLAIN = Span("")
+_OUTLINE = "#outline"
+_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
+_VALUES = {
+    "date": "date-value",
+    "time": "time-value",
+    "boolean": "boolean-value",
+    "string": "string-value",
+}
+_CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
 
 class _Styles:
-    """The relevant properties of styles: hidden text and numbered lists."""
+    """The properties of styles by family and name; a style inherits those of its parent."""
 
     def __init__(self, parts: "list[Element | None]") -> None:
-        self.hidden: set[str] = set()
-        self._numbered: dict[str, dict[int, Element]] = {}
-        self._code: set[str] = set()
-        self._spans: dict[str, Span] = {}
-        self._captions = {"Caption"}
+        self._styles: dict[tuple[str, str], Element] = {}
+        self._levels: dict[str, dict[int, Element]] = {}
+        self._formats: dict[str | None, Element] = {}
+        self._found: dict[tuple[str, str, str], str | None] = {}
         for part in parts:
             for style in find_all(part, "style"):
-                self._read(style)
-            for style in find_all(part, "list-style"):
-                levels = find_children(style, "list-level-style-number")
-                self._numbered[get_attribute(style, "name") or ""] = {
-                    _count(level, "level"): level for level in levels
+                key = (get_attribute(style, "family") or "", get_attribute(style, "name") or "")
+                self._styles[key] = style
+            for style in part if part is not None else ():
+                self._formats |= {
+                    get_attribute(child, "name"): child
+                    for child in style
+                    if str(child.tag).startswith(_DATA_STYLE)
                 }
+            for kind in ("list-style", "outline-style"):
+                for style in find_all(part, kind):
+                    name = get_attribute(style, "name") if kind == "list-style" else _OUTLINE
+                    self._levels[name or ""] = {_count(level, "level"): level for level in style}
 
-    def _read(self, style: "Element") -> None:
-        name = get_attribute(style, "name") or ""
-        for properties in find_children(style, "text-properties"):
-            line = get_attribute(properties, "text-line-through-style") or "none"
-            position = (get_attribute(properties, "text-position") or "").partition(" ")[0]
-            script = Script.LINE
-            if position == "super" or position.rstrip("%").isdecimal():
-                script = Script.RAISED if position != "0%" else Script.LINE
-            elif position == "sub" or position.startswith("-"):
-                script = Script.LOWERED
-            self._spans[name] = Span("", script, line != "none")
-        if any(get_attribute(properties, "display") in ("none", "false") for properties in style):
-            self.hidden.add(name)
-        if any(
-            get_attribute(properties, "visibility") == "hidden"
-            for properties in find_children(style, "drawing-page-properties")
-        ):
-            self.hidden.add(name)
-        parent = get_attribute(style, "parent-style-name") or ""
-        if "Preformatted" in parent or "Preformatted" in name or parent == "Source_20_Code":
-            self._code.add(name)
-        if parent in self._captions:
-            self._captions.add(name)
+    def find(self, family: str, name: str | None, attribute: str) -> str | None:
+        """Return an attribute of a style or of its properties, or None if it is not set."""
+        key = (family, name or "", attribute)
+        if key not in self._found:
+            stated = (
+                value
+                for style in self._chain(family, name or "")
+                for element in (style, *style)
+                if (value := get_attribute(element, attribute)) is not None
+            )
+            self._found[key] = next(stated, None)
+        return self._found[key]
 
-    def find_start(self, list_style: str, level: int) -> int:
-        """Return the number of the first item of a list at a 1-based level."""
-        element = self._numbered.get(list_style, {}).get(level)
-        return 1 if element is None else _count(element, "start-value")
+    def hides(self, family: str, name: str | None) -> bool:
+        """Return whether a style hides text, a table, or a slide."""
+        is_hidden = self.find(family, name, "display") in ("none", "false")
+        return is_hidden or self.find(family, name, "visibility") == "hidden"
 
-    def label(self, list_style: str, level: int, number: int) -> str:
-        """Return the label of a list item at a 1-based level: `2.`, `(a)`, `-`."""
-        element = self._numbered.get(list_style, {}).get(level)
-        if element is None:
-            return "-"
-        signs = [get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")]
-        written = write_number(number, _NUMBERS.get(get_attribute(element, "num-format") or "", ""))
-        return f"{signs[0]}{written}{signs[1]}".strip() or "-"
+    def hides_value(self, name: str | None) -> bool:
+        """Return whether the number format of a cell style shows no value."""
+        data_style = self._formats.get(self.find("table-cell", name, "data-style-name"))
+        return data_style is not None and all(
+            local_name(part.tag) in ("text", "map", "text-properties") for part in data_style
+        )
 
-    def find_span(self, name: str) -> Span:
-        """Return a span without text in the typeface of a style."""
-        return self._spans.get(name, _PLAIN)
+    def find_span(self, family: str, name: str | None, outer: Span) -> Span:
+        """Return a span without text in the typeface of a style, inside of another typeface."""
+        line = self.find(family, name, "text-line-through-style")
+        position = (self.find(family, name, "text-position") or "").partition(" ")[0]
+        script = outer.script
+        if position == "super" or position.rstrip("%").isdecimal():
+            script = Script.RAISED if position != "0%" else Script.LINE
+        elif position == "sub" or position.startswith("-"):
+            script = Script.LOWERED
+        is_struck = line != "none" if line else outer.is_struck
+        return Span("", script, is_struck)
 
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
-        return name in self._captions
+        return "Caption" in self._names(name)
 
     def is_code(self, name: str) -> bool:
         """Return whether a paragraph of a style is preformatted."""
-        return name in self._code or "Preformatted" in name or name == "Source_20_Code"
+        names = self._names(name)
+        return any("Preformatted" in part or part == "Source_20_Code" for part in names)
+
+    def label(self, list_style: str, counts: list[int], level: int) -> str:
+        """Return the label of a numbered item at a 1-based level: `2.1`, `(a)`; empty for others.
+
+        `counts` are the numbers that all levels have reached.
+        """
+        levels = self._levels.get(list_style, {})
+        if level not in levels or not get_attribute(levels[level], "num-format"):
+            return ""
+        first = max(1, level - _count(levels[level], "display-levels") + 1)
+        formats = (
+            (at, get_attribute(levels[at], "num-format"))
+            for at in range(first, level + 1)
+            if at in levels
+        )
+        written = ".".join(write_number(counts[at], stated) for at, stated in formats if stated)
+        before, after = (
+            get_attribute(levels[level], f"num-{name}") or "" for name in ("prefix", "suffix")
+        )
+        return f"{before}{written}{after}".strip()
+
+    def find_start(self, list_style: str, level: int) -> int:
+        """Return the number of the first item of a list at a 1-based level."""
+        element = self._levels.get(list_style, {}).get(level)
+        return 1 if element is None else _count(element, "start-value")
+
+    def _names(self, name: str) -> list[str]:
+        chain = self._chain("paragraph", name)
+        parents = (get_attribute(style, "parent-style-name") or "" for style in chain)
+        return [name, *parents]
+
+    def _chain(self, family: str, name: str) -> "list[Element]":
+        chain: list[Element] = []
+        while (style := self._styles.get((family, name))) is not None:
+            if len(chain) == _DEEPEST_STYLE:
+                break
+            chain.append(style)
+            name = get_attribute(style, "parent-style-name") or ""
+        return chain
 
 
 @dataclass(slots=True)
 class _List:
-    """An open list: its style, and the number reached so far."""
+    """An open list: its style, the numbers of all its levels, and the label of its open item.
+
+    `is_begun`: the open item has a label, which its further paragraphs do not repeat.
+    """
 
     style: str
-    count: int = 0
+    counts: list[int]
     label: str = ""
+    is_begun: bool = False
+    start: int | None = None
 
 
 class _Reader:
-    """Reads the elements of a body; collects links and notes on what was left out."""
+    """Reads the elements of a body; collects links and notes on what was left out.
 
-    def __init__(self, styles: _Styles, archive: ZippedXml) -> None:
-        self._archive = archive
+    `folder` is that of a document inside another one, such as `Object 1/`.
+    """
+
+    def __init__(self, archive: ZippedXml, folder: str = "") -> None:
         self.links: list[tuple[str, str]] = []
         self.left_out = LeftOutCounts()
-        self._styles = styles
+        self.stated = archive.parse(f"{folder}content.xml")
+        self._archive = archive
+        self._folder = folder
+        name = f"{folder}styles.xml"
+        self._common = archive.parse(name) if name in archive else None
+        self._styles = _Styles([self._common, self.stated])
         self._anchors = Anchors()
         self._lists: list[_List] = []
-        self._counted: dict[str, int] = {}
+        self._counted: dict[str | None, list[int]] = {}
         self._notes: list[Element] = []
+        self._controls = {
+            get_attribute(control, "id"): control
+            for forms in find_all(self.stated, "forms")
+            for control in forms.iter()
+        }
 
-    def blocks(self, parent: "Element") -> Iterator[Block]:
+        self._readers: dict[str, Callable[[Element], Iterator[Block]]] = {
+            "p": self._paragraph,
+            "h": self._paragraph,
+            "numbered-paragraph": self._numbered,
+            "control": self._control,
+            "frame": self._frame,
+            "object": self._object,
+            "object-ole": self._object,
+            "list": self._list,
+            "table": self._table,
+        }
+
+    def read(self) -> tuple[str, tuple[Block, ...]]:
+        """Return the kind of the body, such as `text`, and its blocks."""
+        body = find_child(self.stated, "body")
+        parts = {local_name(child.tag): child for child in (body if body is not None else ())}
+        deleted = sum(1 for _ in find_all(body, "deletion"))
+        self.left_out.add("deleted passage", "marked as deleted", deleted)
+        if "spreadsheet" in parts:
+            return "spreadsheet", tuple(self._sheets(parts["spreadsheet"]))
+        if "presentation" in parts:
+            return "presentation", tuple(self._slides(parts["presentation"]))
+        for kind in ("text", "drawing", "chart"):
+            if kind in parts:
+                return kind, (*self._page_headers(), *self._blocks(parts[kind]))
+        raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
+
+    def _page_headers(self) -> Iterator[Block]:
+        """Return the lines of page headers and footers, without duplicates."""
+        parts = (
+            part
+            for page in find_all(self._common, "master-page")
+            for part in page
+            if get_attribute(part, "display") != "false"
+        )
+        return write_page_headers(
+            self._line(paragraph) for part in parts for paragraph in find_all(part, "p")
+        )
+
+    def _blocks(self, parent: "Element") -> Iterator[Block]:
         code: list[str] = []
         for child in parent:
             name = local_name(child.tag)
-            if name == "p" and self._styles.is_code(get_attribute(child, "style-name") or ""):
+            style = get_attribute(child, "style-name") or ""
+            if name == "p" and not self._lists and self._styles.is_code(style):
                 code.append(self._raw(child))
                 continue
-            if code:
-                yield make_code("\n".join(code).strip("\n"))
-                code = []
+            yield from _end_code(code)
+            code = []
             yield from self._block(child, name)
-        if code:
-            yield make_code("\n".join(code).strip("\n"))
+        yield from _end_code(code)
 
     def _block(self, element: "Element", name: str) -> Iterator[Block]:
-        if name in _LEFT_OUT:
+        if name == "annotation":
+            self.left_out.add(*_COMMENT)
+        if name in _LEFT_OUT or self._hides(element, name):
             return
-        if name in ("p", "h"):
-            yield from self._paragraph(element, name)
-        elif name == "frame" and (pictures := tuple(self._drawn(element))):
-            yield Block(BlockKind.TEXT, "", pictures=pictures)
-        elif name == "object":
-            yield from self._object(element)
-        elif name == "list":
-            yield from self._list(element)
-        elif name == "table":
-            yield from write_table(list(self._rows(element)))
+        yield from self._readers.get(name, self._blocks)(element)
+
+    def _control(self, element: "Element") -> Iterator[Block]:
+        if text := self._read_control(element):
+            yield Block(BlockKind.TEXT, text)
+
+    def _hides(self, element: "Element", name: str) -> bool:
+        """Return whether an element is hidden; count it."""
+        style = get_attribute(element, "style-name")
+        family = {"p": "paragraph", "h": "paragraph", "table": "table"}.get(name, "")
+        hidden = (
+            get_attribute(element, "display") in ("none", "false")
+            or get_attribute(element, "is-hidden") == "true"
+            or (family and self._styles.hides(family, style))
+            or any(
+                get_attribute(child, "is-hidden") == "true"
+                for child in find_children(element, "hidden-paragraph")
+            )
+        )
+        if hidden and any((text or "").strip() for text in element.itertext()):
+            self.left_out.add("hidden passage", _HIDDEN)
+        return bool(hidden)
+
+    def _table(self, element: "Element") -> Iterator[Block]:
+        yield from write_table(list(self._rows(element)))
+        for row, _ in _list_rows(element):
+            for cell in find_children(row, "table-cell"):
+                yield from self._drawings(cell)
+        yield from self._end_notes()
+
+    def _frame(self, frame: "Element") -> Iterator[Block]:
+        """Yield the text, the table or the object in a frame, or its picture if it has none.
+
+        Next to an object, the picture is a replacement for programs that cannot show the object.
+        """
+        if all(local_name(child.tag) in ("image", "desc", "title") for child in frame):
+            pictures = tuple(self._find_pictures(frame))
+            yield from (Block(BlockKind.TEXT, "", pictures=pictures),) if pictures else ()
         else:
-            yield from self.blocks(element)
+            yield from self._blocks(frame)
 
     def _object(self, element: "Element") -> Iterator[Block]:
-        """Yield the formula or the chart of an object that is stored in the file."""
-        name = f"{(get_attribute(element, 'href') or '').removeprefix('./')}/content.xml"
-        if name not in self._archive:
+        """Yield the formula, the chart or the document of an object that is stored in the file."""
+        name = (get_attribute(element, "href") or "").removeprefix("./").rstrip("/")
+        folder = f"{self._folder}{name}/"
+        if not name or f"{folder}content.xml" not in self._archive:
+            self.left_out.add("embedded file", "its format is not read inside other files")
             return
-        root = self._archive.parse(name)
+        root = self._archive.parse(f"{folder}content.xml")
         if local_name(root.tag) == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
+            return
         for chart in find_all(root, "chart"):
-            for part in ("title", "subtitle"):
-                text = " ".join(
-                    self.line(child) for child in find_all(find_child(chart, part), "p")
-                )
-                yield from (Block(BlockKind.TEXT, text),) if text else ()
-            for table in find_children(chart, "table"):
-                yield from write_table(list(self._rows(table)))
+            if (
+                local_name(chart.tag) == "chart"
+                and (table := find_child(chart, "table")) is not None
+            ):
+                yield from self._chart(chart, table)
+                return
+        inner = _Reader(self._archive, folder)
+        for block in inner.read()[1]:
+            yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
+        self.left_out.take(inner.left_out.list())
 
-    def _paragraph(self, element: "Element", name: str) -> Iterator[Block]:
-        text = self.line(element)
-        notes, self._notes = self._notes, []
-        if text and name == "h":
+    def _chart(self, chart: "Element", table: "Element") -> Iterator[Block]:
+        for part in ("title", "subtitle"):
+            text = " ".join(self._line(child) for child in find_all(find_child(chart, part), "p"))
+            yield from (Block(BlockKind.TEXT, text),) if text else ()
+        yield from write_table(list(self._rows(table)))
+
+    def _paragraph(self, element: "Element") -> Iterator[Block]:
+        text = self._line(element)
+        style = get_attribute(element, "style-name") or ""
+        if text and local_name(element.tag) == "h":
             depth = min(_count(element, "outline-level"), 6)
-            yield Block(BlockKind.HEADING, text, depth, self._anchors.take(text))
+            label = self._label_heading(element, style)
+            shown = f"{label} {text}" if label and label != "-" else text
+            yield Block(BlockKind.HEADING, shown, depth, self._anchors.take(shown))
         elif text and self._lists:
-            label = self._lists[-1].label
+            label = self._take_label(style) or "-"
             yield make_item(label, text, len(self._lists) - 1)
-            self._lists[-1].label = " " * len(label)
         elif text:
             yield Block(BlockKind.TEXT, text)
-        caption = (
-            text if self._styles.is_caption(get_attribute(element, "style-name") or "") else ""
-        )
-        pictures, boxes = self._find_frames(element, caption)
+        pictures, drawn = self._find_frames(element)
+        if pictures and text and self._styles.is_caption(style):
+            pictures[-1] = replace(pictures[-1], caption=text)
         if pictures:
-            yield Block(BlockKind.TEXT, "", pictures=pictures)
-        for box in boxes:
+            yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
+        for box in drawn:
             yield from self._block(box, local_name(box.tag))
-        for note in notes:
-            yield from self.blocks(note)
+        yield from self._end_notes()
 
-    def _find_frames(
-        self, element: "Element", caption: str
-    ) -> "tuple[tuple[Picture, ...], list[Element]]":
-        """Return the pictures in the frames of a paragraph, and the texts in its frames."""
+    def _end_notes(self) -> Iterator[Block]:
+        notes, self._notes = self._notes, []
+        lists, self._lists = self._lists, []
+        for note in notes:
+            yield from self._blocks(note)
+        self._lists = lists
+
+    def _label_heading(self, element: "Element", style: str) -> str:
+        """Return the number of a heading, from its list or from the numbering of chapters."""
+        if get_attribute(element, "is-list-header") == "true":
+            return ""
+        if self._lists:
+            return self._take_label(style)
+        if self._styles.find("paragraph", style, "list-style-name") == "":
+            return _read_number(element)
+        level = min(_count(element, "outline-level"), _LEVELS)
+        counts = self._counted.setdefault(_OUTLINE, [0] * (_LEVELS + 1))
+        return _read_number(element) or self._count(_OUTLINE, counts, level, None)
+
+    def _numbered(self, element: "Element") -> Iterator[Block]:
+        label = _read_number(element)
+        for child in element:
+            for block in self._block(child, local_name(child.tag)):
+                is_text = label and block.kind is BlockKind.TEXT
+                yield make_item(label, block.text, 0) if is_text else block
+
+    def _take_label(self, style: str) -> str:
+        """Return the label of the next paragraph of the open item; further ones are indented."""
+        current, level = self._lists[-1], len(self._lists)
+        if current.is_begun:
+            return " " * len(current.label)
+        current.is_begun = True
+        name = current.style or self._styles.find("paragraph", style, "list-style-name") or ""
+        label = self._count(name, current.counts, level, current.start)
+        current.label = current.label or label or "-"
+        return current.label
+
+    def _count(self, style: str, counts: list[int], level: int, start: int | None) -> str:
+        """Count an item, and return its label."""
+        for at in range(1, level):
+            counts[at] = counts[at] or self._styles.find_start(style, at)
+        after = counts[level] + 1 if counts[level] else self._styles.find_start(style, level)
+        counts[level] = after if start is None else start
+        counts[level + 1 :] = [0] * (_LEVELS - level)
+        return self._styles.label(style, counts, level)
+
+    def _find_frames(self, element: "Element") -> "tuple[list[Picture], list[Element]]":
+        """Return the pictures in the frames of a paragraph or a cell, and its other drawings."""
         pictures: list[Picture] = []
-        boxes: list[Element] = []
+        drawn: list[Element] = []
         waiting = [element]
         while waiting:
             node = waiting.pop()
             name = local_name(node.tag)
-            if name in ("text-box", "object"):
-                boxes.append(node)
-            elif name not in _LEFT_OUT:
-                pictures += self._drawn(node) if name == "frame" else ()
+            if name == "frame":
+                contents = [child for child in node if local_name(child.tag) not in _LEFT_OUT]
+                if all(local_name(child.tag) == "image" for child in contents):
+                    pictures += self._find_pictures(node)
+                else:
+                    drawn.append(node)
+            elif str(node.tag).startswith(_DRAWN) and name not in ("a", "control"):
+                drawn.append(node)
+            elif name not in _LEFT_OUT and not (name == "table" and node is not element):
                 waiting.extend(reversed(list(node)))
-        if pictures and caption:
-            pictures[-1] = replace(pictures[-1], caption=caption)
-        return tuple(pictures), boxes
+        return pictures, drawn
 
-    def _drawn(self, frame: "Element") -> Iterator[Picture]:
+    def _find_pictures(self, frame: "Element") -> Iterator[Picture]:
         """Yield the picture of a frame, with the text that describes it."""
         texts = (find_child(frame, name) for name in ("desc", "title"))
         caption = next((text.text for text in texts if text is not None and text.text), "")
@@ -243,30 +450,49 @@ class _Reader:
             if picture is not None:
                 yield picture
                 return
+        self.left_out.add("picture", "it is missing in the file, or too large", name=caption)
+
+    def _drawings(self, element: "Element") -> Iterator[Block]:
+        """Yield the pictures and the other drawings in a cell, or on a sheet."""
+        pictures, drawn = self._find_frames(element)
+        if pictures:
+            yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
+        for drawing in drawn:
+            yield from self._block(drawing, local_name(drawing.tag))
 
     def _list(self, element: "Element") -> Iterator[Block]:
-        outer = self._lists[-1].style if self._lists else ""
-        style = get_attribute(element, "style-name") or outer
-        self._lists.append(_List(style))
-        current, level = self._lists[-1], len(self._lists)
-        continued = get_attribute(element, "continue-list") or ""
-        if get_attribute(element, "continue-numbering") == "true":
-            continued = style
-        before = self._styles.find_start(style, level) - 1
-        current.count = self._counted.get(continued, before)
+        outer = self._lists[-1] if self._lists else None
+        style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
+        level = len(self._lists) + 1
+        goes_on = get_attribute(element, "continue-numbering") == "true"
+        if outer is not None:
+            counts = outer.counts
+            if not goes_on:
+                counts[level:] = [0] * (_LEVELS + 1 - level)
+        else:
+            name = style if goes_on else get_attribute(element, "continue-list")
+            counts = list(self._counted.get(name, ())) or [0] * (_LEVELS + 1)
+        if level > _LEVELS:
+            yield from self._blocks(element)
+            return
+        self._lists.append(_List(style, counts))
         for item in element:
-            if local_name(item.tag) == "list-item":
-                stated = get_attribute(item, "start-value")
-                current.count = current.count + 1 if stated is None else _count(item, "start-value")
-            current.label = self._styles.label(style, level, current.count)
-            yield from self.blocks(item)
+            stated = get_attribute(item, "start-value")
+            is_header = local_name(item.tag) == "list-header"
+            self._lists[-1] = replace(
+                self._lists[-1],
+                label="  " if is_header else _read_number(item),
+                is_begun=is_header,
+                start=None if stated is None else to_number(stated),
+            )
+            yield from self._blocks(item)
         self._lists.pop()
-        for name in (get_attribute(element, "id") or "", style):
-            self._counted[name] = current.count
+        if outer is None:
+            self._counted |= {get_attribute(element, "id") or style: counts, style: counts}
 
-    def line(self, element: "Element") -> str:
+    def _line(self, element: "Element", outer: Span = _PLAIN) -> str:
         """Return the text of a paragraph on one line."""
-        style = self._styles.find_span(get_attribute(element, "style-name") or "")
+        style = self._styles.find_span("paragraph", get_attribute(element, "style-name"), outer)
         return " ".join(clean_text(join_spans(self._spans(element, style))).split())
 
     def _raw(self, element: "Element") -> str:
@@ -279,22 +505,21 @@ class _Reader:
             yield replace(outer, text=child.tail or "")
 
     def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
-        style = get_attribute(child, "style-name") or ""
+        style = get_attribute(child, "style-name")
         if name == "note":
             self._notes += find_children(child, "note-body")
         elif name == "annotation":
-            self.left_out.add("comment", "comments of reviewers are not text of the document")
+            self.left_out.add(*_COMMENT)
         elif name == "s":
             yield replace(outer, text=" " * min(_count(child, "c"), _MOST_REPEATED))
         elif name in _SIGNS:
             yield replace(outer, text=_SIGNS[name])
-        elif style in self._styles.hidden:
-            self.left_out.add("hidden passage", "formatted as hidden text")
-        elif name not in _LEFT_OUT and name != "text-box":
-            own = self._styles.find_span(style)
-            inner = own if own.script is not Script.LINE else replace(own, script=outer.script)
-            inner = replace(inner, is_struck=own.is_struck or outer.is_struck)
-            shown = list(self._spans(child, inner))
+        elif name == "control":
+            yield replace(outer, text=self._read_control(child))
+        elif self._styles.hides("text", style) or get_attribute(child, "is-hidden") == "true":
+            self.left_out.add("hidden passage", _HIDDEN, name != "hidden-paragraph")
+        elif name not in _LEFT_OUT and (name == "a" or not str(child.tag).startswith(_DRAWN)):
+            shown = list(self._spans(child, self._styles.find_span("text", style, outer)))
             yield from shown
             self._note_link(child, name, "".join(span.text for span in shown))
 
@@ -304,20 +529,50 @@ class _Reader:
         if label and label != address and address.startswith(("http://", "https://")):
             self.links.append((label, address))
 
+    def _read_control(self, element: "Element") -> str:
+        """Return the value of a form field as displayed."""
+        control = self._controls.get(get_attribute(element, "control"))
+        if control is None:
+            return ""
+        kind, label = local_name(control.tag), get_attribute(control, "label") or ""
+        if kind in ("checkbox", "radio"):
+            stated = "current-state" if kind == "checkbox" else "current-selected"
+            state = get_attribute(control, stated) or get_attribute(control, stated[8:]) or ""
+            return f"{_CHECKED.get(state, _CHECKED[''])} {label}".strip()
+        if kind == "listbox":
+            chosen = (
+                get_attribute(option, "label") or ""
+                for option in find_children(control, "option")
+                if "true"
+                in (
+                    get_attribute(option, "current-selected") or "",
+                    get_attribute(option, "selected") or "",
+                )
+            )
+            return ", ".join(filter(None, chosen))
+        paragraphs = [self._line(paragraph) for paragraph in find_all(control, "p")]
+        values = (get_attribute(control, name) for name in ("current-value", "value"))
+        return " ".join(paragraphs) or next(filter(None, values), label)
+
     def _rows(self, table: "Element") -> Iterator[list[Cell]]:
         for row, is_header in _list_rows(table):
-            yield [
-                Cell(
-                    self._cell(cell),
-                    _count(cell, "number-columns-spanned"),
-                    _count(cell, "number-rows-spanned"),
+            cells: list[Cell] = []
+            inner: list[list[list[Cell]]] = []
+            for element in find_children(row, "table-cell"):
+                cell = Cell(
+                    self._cell(element, _PLAIN),
+                    _count(element, "number-columns-spanned"),
+                    _count(element, "number-rows-spanned"),
                     is_header,
                 )
-                for cell in find_children(row, "table-cell")
-            ]
+                nested = find_child(element, "table")
+                times = min(_count(element, "number-columns-repeated"), MOST_COLUMNS)
+                cells += [cell] * times
+                inner += [[] if nested is None else list(self._rows(nested))] * times
+            yield from unfold_tables(cells, inner)
 
-    def _cell(self, cell: "Element") -> str:
-        """Return the text of a cell, with its note in brackets."""
+    def _cell(self, cell: "Element", outer: Span) -> str:
+        """Return the text of a cell, with its note in brackets, without drawings and tables."""
         texts: list[str] = []
         notes: list[str] = []
         waiting = [(child, texts) for child in reversed(list(cell))]
@@ -325,90 +580,128 @@ class _Reader:
             part, target = waiting.pop()
             name = local_name(part.tag)
             if name in ("p", "h"):
-                target.append(self.line(part))
-            else:
+                if not self._hides(part, name):
+                    target.append(self._line(part, outer if target is texts else _PLAIN))
+            elif name != "table" and not str(part.tag).startswith(_DRAWN):
                 inner = notes if name == "annotation" else target
                 waiting += [(child, inner) for child in reversed(list(part))]
         note = " ".join(filter(None, notes))
         return " ".join(filter(None, (*texts, f"[{note}]" if note else "")))
 
-    def sheets(self, body: "Element") -> Iterator[Block]:
+    def _sheets(self, body: "Element") -> Iterator[Block]:
         for table in find_children(body, "table"):
             name = " ".join((get_attribute(table, "name") or "Sheet").split())
-            if get_attribute(table, "style-name") in self._styles.hidden:
+            if self._styles.hides("table", get_attribute(table, "style-name")):
                 self.left_out.add("hidden sheet", _HIDDEN, name=name)
                 continue
             anchor = f"sheet={quote(name)}"
-            below = tuple(write_sheet(list(self._sheet_rows(table, name)), f"{anchor}&"))
+            below = (
+                *write_sheet(self._sheet_rows(table), f"{anchor}&"),
+                *self._drawings(table),
+                *self._end_notes(),
+            )
             if below:
                 yield Block(BlockKind.HEADING, name, 2, anchor)
                 yield from below
 
-    def _sheet_rows(self, table: "Element", name: str) -> Iterator[SheetRow]:
-        hidden = _hidden_columns(table)
+    def _sheet_rows(self, table: "Element") -> list[SheetRow]:
+        columns = _list_columns(table)
+        hidden = {at for at, column in columns.items() if _is_collapsed(column)}
         self.left_out.add("hidden column", _HIDDEN, len(hidden))
-        number = 1
-        merged: dict[int, tuple[str, int]] = {}
+        rows: list[SheetRow] = []
+        merged: list[tuple[range, range]] = []
+        number, hidden_rows = 1, 0
         for row, _ in _list_rows(table):
             times = _count(row, "number-rows-repeated")
-            if get_attribute(row, "visibility") == _UNSEEN:
+            cells = self._sheet_cells(row, columns, number, merged)
+            if _is_collapsed(row):
                 self.left_out.add("hidden row", _HIDDEN, times)
+                hidden_rows += times
                 number += times
                 continue
-            cells = {
-                column: text
-                for column, text in self._sheet_cells(row, merged).items()
-                if column not in hidden
-            }
-            for _ in range(min(times, _MOST_REPEATED) if cells else 0):
-                yield SheetRow(number, dict(cells))
-                number += 1
-            number += times if not cells else max(0, times - _MOST_REPEATED)
+            cells = {at: text for at, text in cells.items() if at not in hidden}
+            if cells or find_child(row, "covered-table-cell") is not None:
+                self.left_out.add(
+                    "row",
+                    f"a row is repeated more than {_MOST_REPEATED} times",
+                    max(0, times - _MOST_REPEATED),
+                )
+                rows += (
+                    SheetRow(number + at, dict(cells), hidden_rows)
+                    for at in range(min(times, _MOST_REPEATED))
+                )
+            number += times
+        by_number = {row.number: row for row in rows}
+        for spanned_rows, spanned_columns in merged:
+            fill_merged(by_number, spanned_rows, spanned_columns)
+        return [row for row in rows if row.cells]
 
-    def _sheet_cells(self, row: "Element", merged: dict[int, tuple[str, int]]) -> dict[int, str]:
-        """Return the texts of a row; a merged cell belongs to every row and column that it
-        spans.
-        """
-        cells = {column: text for column, (text, _) in merged.items()}
-        merged.update({column: (text, left - 1) for column, (text, left) in merged.items()})
-        for column in [column for column, (_, left) in merged.items() if left < 1]:
-            del merged[column]
-        spans: dict[int, int] = {}
+    def _sheet_cells(
+        self,
+        row: "Element",
+        columns: "dict[int, Element]",
+        number: int,
+        merged: list[tuple[range, range]],
+    ) -> dict[int, str]:
+        """Return the texts of the row with a 1-based number; add its merged cells to `merged`."""
+        cells: dict[int, str] = {}
         column = 0
         for cell in row:
             times = _count(cell, "number-columns-repeated")
-            if local_name(cell.tag) == "table-cell" and (text := self._cell(cell)):
-                own = range(column, min(column + times, MOST_COLUMNS))
+            if local_name(cell.tag) == "table-cell":
+                style = (
+                    get_attribute(cell, "style-name")
+                    or get_attribute(row, "default-cell-style-name")
+                    or get_attribute(columns.get(column, row), "default-cell-style-name")
+                )
+                text = self._sheet_cell(cell, style)
+                own = range(column, min(column + times, MOST_COLUMNS)) if text else range(0)
                 cells.update(dict.fromkeys(own, text))
-                spans[column] = _count(cell, "number-columns-spanned")
-                rows = _count(cell, "number-rows-spanned")
-                if rows > 1:
-                    below = range(column, min(column + spans[column], MOST_COLUMNS))
-                    merged.update(dict.fromkeys(below, (text, rows - 1)))
+                if text and column + times > MOST_COLUMNS:
+                    self.left_out.add("cell", TOO_MANY_COLUMNS)
+                spans = [_count(cell, f"number-{name}-spanned") for name in ("rows", "columns")]
+                if text and spans != [1, 1]:
+                    merged.append(
+                        (range(number, number + spans[0]), range(column, column + spans[1]))
+                    )
             column += times
-        # A cell that spans the whole row is a caption rather than a value of each column.
-        if len(cells) > 1:
-            for first, span in spans.items():
-                wide = range(first, min(first + span, MOST_COLUMNS))
-                cells.update(dict.fromkeys(wide, cells[first]))
         return cells
 
-    def slides(self, body: "Element") -> Iterator[Block]:
+    def _sheet_cell(self, cell: "Element", style_name: str | None) -> str:
+        """Return the text of a cell, or its value if the file does not contain its text."""
+        style = self._styles.find_span("table-cell", style_name, _PLAIN)
+        text = self._cell(cell, style)
+        kind = get_attribute(cell, "value-type")
+        if text:
+            return text
+        if kind is None and get_attribute(cell, "formula") is not None:
+            self.left_out.add(*_FORMULA)
+        attribute = _VALUES.get(kind or "", "value")
+        value = " ".join(clean_text(get_attribute(cell, attribute) or "").split())
+        if value and self._styles.hides_value(style_name):
+            self.left_out.add("value", "its number format hides it")
+            return ""
+        return value.upper() if kind == "boolean" else join_spans([replace(style, text=value)])
+
+    def _slides(self, body: "Element") -> Iterator[Block]:
         for number, slide in enumerate(find_children(body, "page"), start=1):
-            if get_attribute(slide, "style-name") in self._styles.hidden:
+            if self._styles.hides("drawing-page", get_attribute(slide, "style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            frames = [child for child in slide if local_name(child.tag) != "notes"]
-            titles = [frame for frame in frames if get_attribute(frame, "class") == "title"]
-            title = " ".join(self._cell(frame) for frame in titles).strip()
+            shapes = [child for child in slide if local_name(child.tag) != "notes"]
+            for notes in find_children(slide, "notes"):
+                shapes += (
+                    child for child in notes if get_attribute(child, "class") not in _FURNITURE
+                )
+            titles = [shape for shape in shapes if get_attribute(shape, "class") == "title"]
+            lines = (self._line(line) for title in titles for line in find_all(title, "p"))
+            title = " ".join(filter(None, lines))
             below = [
                 block
-                for frame in frames
-                if not any(frame is element for element in titles)
-                for block in self.blocks(frame)
+                for shape in shapes
+                if not any(shape is part for part in titles)
+                for block in self._block(shape, local_name(shape.tag))
             ]
-            for notes in find_children(slide, "notes"):
-                below += (block for block in self.blocks(notes) if not block.text.isdecimal())
             if title or below:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
@@ -418,23 +711,14 @@ class _Reader:
 def read(data: bytes, source: str) -> Page:
     """Return the page; sheets and slides are sections."""
     archive = ZippedXml(data, _EXPECTED)
-    content = archive.parse("content.xml")
-    styles = _Styles([archive.parse("styles.xml") if "styles.xml" in archive else None, content])
-    reader = _Reader(styles, archive)
-    body = find_child(content, "body")
-    kinds = {local_name(child.tag): child for child in (body if body is not None else ())}
-    if "spreadsheet" in kinds:
-        blocks = tuple(reader.sheets(kinds["spreadsheet"]))
-    elif "presentation" in kinds:
-        blocks = tuple(reader.slides(kinds["presentation"]))
-    elif "text" in kinds:
-        blocks = tuple(reader.blocks(kinds["text"]))
-    else:
-        raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
-    deleted = sum(1 for _ in find_all(body, "deletion"))
-    reader.left_out.add("deleted passage", "marked as deleted", deleted)
+    manifest = "META-INF/manifest.xml"
+    if manifest in archive and b"encryption-data" in archive.read(manifest):
+        raise SkippedError(LOCKED)
+    reader = _Reader(archive)
+    kind, blocks = reader.read()
+    count_macros(archive, reader.left_out)
     stated = _read_properties(archive)
-    title = "" if "spreadsheet" in kinds else first_heading(blocks)
+    title = "" if kind == "spreadsheet" else first_heading(blocks)
     return Page(
         source,
         title or choose_title(stated.get("title", "")),
@@ -454,6 +738,18 @@ def _read_properties(archive: ZippedXml) -> dict[str, str]:
     }
 
 
+def _end_code(lines: list[str]) -> Iterator[Block]:
+    text = "\n".join(lines).strip("\n")
+    if text.strip():
+        yield make_code(text)
+
+
+def _read_number(element: "Element") -> str:
+    """Return the label that the file states for an item or a heading; mostly it states none."""
+    number = find_child(element, "number")
+    return " ".join((number.text or "").split()) if number is not None else ""
+
+
 def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
     """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
@@ -464,15 +760,20 @@ def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
             yield from _list_rows(child)
 
 
-def _hidden_columns(table: "Element") -> frozenset[int]:
-    hidden: set[int] = set()
+def _list_columns(table: "Element") -> "dict[int, Element]":
+    """Return the definitions of the columns of a table by their 0-based index."""
+    columns: dict[int, Element] = {}
     at = 0
     for column in find_all(table, "table-column"):
         times = _count(column, "number-columns-repeated")
-        if get_attribute(column, "visibility") == _UNSEEN:
-            hidden.update(range(at, min(at + times, MOST_COLUMNS)))
+        columns.update(dict.fromkeys(range(at, min(at + times, MOST_COLUMNS)), column))
         at += times
-    return frozenset(hidden)
+    return columns
+
+
+def _is_collapsed(part: "Element") -> bool:
+    """Return whether a row or a column is hidden; one hidden only by a filter is still valid."""
+    return get_attribute(part, "visibility") == "collapse"
 
 
 def _count(element: "Element", name: str) -> int:

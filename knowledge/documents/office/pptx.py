@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.notation import write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
-from knowledge.documents.office.word_numbering import write_number
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    count_macros,
     find_all,
     find_child,
     find_children,
@@ -33,12 +34,6 @@ _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
-_NUMBERS = {
-    "alphaLc": "lowerLetter",
-    "alphaUc": "upperLetter",
-    "romanLc": "lowerRoman",
-    "romanUc": "upperRoman",
-}
 _BORDERS = {
     "ParenBoth": ("(", ")"),
     "ParenR": ("", ")"),
@@ -83,6 +78,7 @@ def read(data: bytes, source: str) -> Page:
             named = heading or f"Slide {number}"
             blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
     stated = read_properties(archive)
+    count_macros(archive, left_out)
     return Page(
         source,
         stated.title or title,
@@ -190,9 +186,8 @@ def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
 def _write_label(number: int, kind: str) -> str:
     """Return the label of a numbered paragraph, such as `b)` for the type `alphaLcParenR`."""
     border = next((name for name in _BORDERS if kind.endswith(name)), "")
-    style = _NUMBERS.get(kind.removesuffix(border), "decimal")
     before, after = _BORDERS.get(border, ("", "" if kind.endswith("Plain") else "."))
-    return f"{before}{write_number(number, style)}{after}"
+    return f"{before}{write_number(number, kind.removesuffix(border))}{after}"
 
 
 def _row(row: "Element") -> list[Cell]:

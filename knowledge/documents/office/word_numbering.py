@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from knowledge.documents.notation import write_number
 from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
-          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
-_LARGEST_ROMAN = 4000
-_RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 _LEVELS = 9
 
 
@@ -95,22 +92,6 @@ class Numbering:
         return _PLACEHOLDER.sub(number, definition.text).strip() or None
 
 
-def write_number(number: int, style: str) -> str:
-    """Return a number in a numbering style of Word, such as `lowerRoman`."""
-    if style in ("lowerLetter", "upperLetter") and number > 0:
-        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
-        return letter if style == "lowerLetter" else letter.upper()
-    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
-        roman = _write_roman(number)
-        return roman if style == "lowerRoman" else roman.upper()
-    if style in ("russianLower", "russianUpper") and 0 < number <= len(_RUSSIAN):
-        letter = _RUSSIAN[number - 1]
-        return letter if style == "russianLower" else letter.upper()
-    if style == "none":
-        return ""
-    return f"{number:02d}" if style == "decimalZero" else str(number)
-
-
 def _read_levels(parent: "Element") -> dict[int, Level]:
     return {
         to_number(get_attribute(level, "ilvl")): Level(
@@ -137,11 +118,3 @@ def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int,
             changed[at] = replace(changed[at], start=to_number(start))
             has_own_count = True
     return changed, has_own_count
-
-
-def _write_roman(number: int) -> str:
-    written = ""
-    for value, sign in _ROMAN:
-        written += sign * (number // value)
-        number %= value
-    return written

@@ -16,6 +16,7 @@ from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    count_macros,
     find_all,
     find_child,
     find_children,
@@ -29,7 +30,13 @@ from knowledge.documents.office.zipped_xml import (
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.readers import read_inner_file
-from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_sheet
+from knowledge.documents.tables import (
+    MOST_COLUMNS,
+    TOO_MANY_COLUMNS,
+    SheetRow,
+    fill_merged,
+    write_sheet,
+)
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -121,6 +128,7 @@ def read(data: bytes, source: str) -> Page:
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
     stated = read_properties(archive)
+    count_macros(archive, left_out)
     return Page(
         source,
         stated.title,
@@ -245,7 +253,7 @@ def _read_row(
             text = values.read(cell)
             yield column, f"{text} [{note}]".strip() if note else text
         else:
-            values.left_out.add("cell", f"a table can have at most {MOST_COLUMNS} columns")
+            values.left_out.add("cell", TOO_MANY_COLUMNS)
 
 
 def _find_filtered(root: "Element") -> range:

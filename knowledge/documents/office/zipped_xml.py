@@ -5,23 +5,29 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Picture
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
+"""The reason for which a locked file is skipped."""
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LONGEST_PAGE_NUMBER = 7
+_MACROS = re.compile(
+    r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
+)
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -245,6 +251,19 @@ def read_properties(archive: ZippedXml) -> Properties:
     )
 
 
+def count_macros(archive: ZippedXml, left_out: LeftOutCounts) -> None:
+    """Count the parts of a file that contain macros."""
+    macros = sum(1 for name in archive.names("") if _MACROS.match(name))
+    left_out.add("macro", "code in files is not run and is not text", macros)
+
+
+def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
+    """Yield the lines of page headers and footers, without duplicates and page numbers."""
+    for line in dict.fromkeys(lines):
+        if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
+            yield Block(BlockKind.TEXT, line)
+
+
 def choose_title(stated: str) -> str:
     """Return a stated title; empty for a default title such as `untitled`."""
     title = " ".join(clean_text(stated).split()).strip("() ")
@@ -255,9 +274,7 @@ def choose_title(stated: str) -> str:
 def _explain_old_file(data: bytes, expected: str) -> str:
     # The names in such a file are in UTF-16, in sectors of their own.
     if "EncryptedPackage".encode("utf-16-le") in data:
-        return (
-            "it is protected by a password: open it, save it without a password and ingest it again"
-        )
+        return LOCKED
     return (
         f"expected {expected}, found a file in the format of an old Office program: open it there "
         "and save it in the current format"

@@ -88,3 +88,16 @@ def test_a_first_row_with_values_is_no_header() -> None:
     assert [block.text for block in write_table(rows)] == [
         "|  |  |\n|---|---|\n| Diaz | 2,100 |\n| Wayne | 9,900 |"
     ]
+
+
+def test_a_label_beside_its_value_is_no_header_of_a_column() -> None:
+    plain = [[Cell("Name:"), Cell("Smith")], [Cell("Amount:"), Cell("400")]]
+    marked = [
+        [Cell("Name", is_header=True), Cell("Smith")],
+        [Cell("Sum", is_header=True), Cell("400")],
+    ]
+
+    (first,), (second,) = write_table(plain), write_table(marked)
+
+    assert first.text == "|  |  |\n|---|---|\n| Name: | Smith |\n| Amount: | 400 |"
+    assert second.text == "|  |  |\n|---|---|\n| Name | Smith |\n| Sum | 400 |"

@@ -68,3 +68,38 @@ def test_a_table_without_html_stays_a_table() -> None:
     (table,) = delimited.read(data, "books.csv").blocks
 
     assert table.kind is BlockKind.TABLE
+
+
+def test_the_line_that_states_the_delimiter_is_no_row() -> None:
+    (block,) = delimited.read(b"sep=;\nName;Price\nBolt;1,50\n", "a.csv").blocks
+
+    assert block.text == "| Name | Price |\n|---|---|\n| Bolt | 1,50 |"
+    assert block.anchor == "row=3"
+
+
+def test_a_quotation_mark_that_is_not_closed_does_not_swallow_the_rows_below() -> None:
+    page = delimited.read(b'Id,Name\n1,"two\nlines"\n2,"open\n3,last\n', "a.csv")
+
+    assert page.content == (
+        '| Id | Name |\n|---|---|\n| 1 | two lines |\n| 2 | "open |\n| 3 | last |'
+    )
+    assert page.warnings == ("the quotation mark in row 3 is not closed",)
+
+
+def test_columns_beyond_the_limit_are_counted_and_all_others_shown() -> None:
+    data = "\n".join(",".join(f"{row}{at}" for at in range(502)) for row in ("c", "v"))
+
+    page = delimited.read(data.encode(), "a.csv")
+
+    assert "v499 |" in page.content
+    assert [(part.what, part.count) for part in page.left_out] == [("cell", 4)]
+
+
+def test_articles_without_text_and_columns_that_are_not_read_are_named() -> None:
+    data = b"Id,Title,Body,Draft\n7,Fees,<p>Net</p>,\n8,Plan,<p>x</p>,true\n9,Empty,,\n"
+
+    left_out = delimited.read(data, "a.csv").left_out
+
+    assert {(part.what, part.names) for part in left_out} == {
+        ("column", ("id",)), ("article", ("Plan",)), ("article", ("Empty",)),
+    }  # fmt: skip

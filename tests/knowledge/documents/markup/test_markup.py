@@ -243,6 +243,7 @@ def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
 
     assert [block.text for block in page.blocks if block.text] == [
         "NOTE: See the guide and page b, here.",
+        "WARNING:",
         "Do not `DELETE /x/{id}`.",
         "Only web.",
     ]
@@ -311,3 +312,35 @@ def test_columns_of_a_text_file_keep_their_spaces() -> None:
     (passage,) = passages(read("a.txt", f"Prices of  2026\n\n{table}\n"))
 
     assert passage.text == f"Prices of 2026\n\n```\n{table}\n```"
+
+
+def test_tables_as_values_numberings_and_struck_text_of_asciidoc() -> None:
+    page = read(
+        "a.adoc",
+        "Was [.line-through]#400# 10^6^ H~2~O footnote:[Net.] menu:File[Save] +a_b_c+\n\n"
+        '[format="csv",options="header"]\n|===\nName,Price\n"Bolt, long",1\n|===\n\n'
+        ",===\nx1,2\n,===\n\n[start=4]\n. Fee\n.. Net\n. Due\n\n[upperroman]\n. First\n\n"
+        "[WARNING]\n====\nHot.\n====\n\n[NOTE]\nCold.\n\n[quote,Ann Lee]\n____\nYes.\n____\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Was ~~400~~ 10^6 H2O [Net.] File > Save a_b_c",
+        "| Name | Price |\n|---|---|\n| Bolt, long | 1 |",
+        "|  |  |\n|---|---|\n| x1 | 2 |",
+        "4. Fee", "  a. Net", "5. Due", "I. First", "WARNING:", "Hot.", "NOTE: Cold.",
+        "Ann Lee:", "Yes.",
+    ]  # fmt: skip
+
+
+def test_numbers_of_lists_and_text_struck_out_by_a_style_sheet_are_read_from_html() -> None:
+    page = read(
+        "a.html",
+        "<style>.old{text-decoration:line-through}</style><body><ol type=a start=3><li>Fee</li>"
+        "<li value=7>Due</li></ol><p><span class=old>400</span> 450</p>"
+        "<iframe src=https://x.example/map></iframe></body>",
+    )
+
+    assert page.content == "c. Fee\n\ng. Due\n\n~~400~~ 450"
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("embedded element", ("https://x.example/map",))
+    ]

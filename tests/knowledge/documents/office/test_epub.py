@@ -21,11 +21,11 @@ PACKAGE = (
 )
 
 
-def book(**parts: str) -> bytes:
+def book(package: str = PACKAGE, /, **parts: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("META-INF/container.xml", CONTAINER)
-        archive.writestr("OEBPS/book.opf", PACKAGE)
+        archive.writestr("OEBPS/book.opf", package)
         for name, text in parts.items():
             archive.writestr(f"OEBPS/{name.replace('_', ' ')}.xhtml", text)
     return file.getvalue()
@@ -63,3 +63,31 @@ def test_a_zip_that_is_no_book_is_named() -> None:
 
     with pytest.raises(WrongFormatError, match=r"container\.xml is missing"):
         epub.read(file.getvalue(), "bees.epub")
+
+
+def test_a_chapter_is_read_completely_and_shown_as_the_styles_of_the_book_state() -> None:
+    page = epub.read(
+        book(
+            one='<html xmlns:epub="http://www.idpf.org/2007/ops"><head>'
+            '<link rel="stylesheet" href="style.xhtml"/></head><body><header><h1>Fees</h1></header>'
+            '<main><p><span class="old">400</span> 450<a epub:type="noteref" href="#n">1</a> EUR, '
+            '<span class="off">secret</span></p></main><footer><p>Net prices</p></footer>'
+            "</body></html>",
+            style=".old { text-decoration: line-through } .off { display: none }",
+            two_b="<html><body><svg><text>Map</text></svg><p>End</p></body></html>",
+        ),
+        "a.epub",
+    )
+
+    assert page.content == "# Fees\n\n~~400~~ 450[1] EUR,\n\nNet prices\n\nEnd"
+    assert [part.what for part in page.left_out] == ["drawing"]
+
+
+def test_a_chapter_that_is_no_html_is_named() -> None:
+    kind = 'href="one.xhtml" media-type="{}"'.format
+    package = PACKAGE.replace(kind("application/xhtml+xml"), kind("image/svg+xml"))
+    data = book(package, two_b="<html><body><p>Text</p></body></html>")
+
+    (left_out,) = epub.read(data, "a.epub").left_out
+
+    assert (left_out.what, left_out.names) == ("chapter", ("image/svg+xml",))

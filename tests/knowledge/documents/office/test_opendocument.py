@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.office import opendocument, xls
 from knowledge.documents.page import Page
 
 FILES = Path(__file__).parent / "files"
 """Written by LibreOffice 7.4."""
 NAMES = " ".join(
-    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-    for name in ("office", "style", "text", "table", "draw", "presentation")
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+    for name, space in (
+        *((name, name) for name in ("office", "style", "text", "table", "presentation")),
+        ("draw", "drawing"),
+    )
 )
 PRICES = (
     "## Prices\n\nPrice list 2026\n\n"
@@ -92,7 +95,8 @@ def test_tracked_deletions_comments_and_hidden_text_are_no_text() -> None:
         '<text:span text:style-name="h">hidden</text:span> text.<text:note><text:note-citation>1'
         "</text:note-citation><text:note-body><text:p>A note.</text:p></text:note-body>"
         "</text:note></text:p></office:text>",
-        '<style:style style:name="h"><style:text-properties text:display="none"/></style:style>',
+        '<style:style style:name="h" style:family="text">'
+        '<style:text-properties text:display="none"/></style:style>',
     )
 
     assert [block.text for block in page.blocks] == ["Seen text.", "A note."]
@@ -107,7 +111,7 @@ def test_a_slide_is_a_section_by_its_title_and_a_hidden_one_is_left_out() -> Non
         "</presentation:notes></draw:page><draw:page draw:style-name='no'><draw:frame>"
         "<draw:text-box><text:p>Secret.</text:p></draw:text-box></draw:frame></draw:page>"
         "</office:presentation>",
-        "<style:style style:name='no'><style:drawing-page-properties "
+        "<style:style style:name='no' style:family='drawing-page'><style:drawing-page-properties "
         "presentation:visibility='hidden'/></style:style>",
     )
 
@@ -139,3 +143,147 @@ def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
 def test_a_damaged_old_workbook_is_reported(data: bytes) -> None:
     with pytest.raises(WrongFormatError, match="damaged or locked"):
         xls.read(data, "a.xls")
+
+
+def read_parts(body: str, styles: str = "", **parts: str) -> Page:
+    """Read a file with the common styles `styles` and further parts, such as `Object 1`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in (("content.xml", body), ("styles.xml", styles), *parts.items()):
+            held = f"<office:body>{text}</office:body>" if "content" in name else text
+            archive.writestr(name, f"<office:document {NAMES}>{held}</office:document>")
+    return opendocument.read(packed.getvalue(), "a.odt")
+
+
+STYLES = (
+    "<office:styles>"
+    '<style:style style:name="Old" style:family="paragraph">'
+    '<style:text-properties style:text-line-through-style="solid"/></style:style>'
+    '<style:style style:name="Kept" style:family="paragraph" style:parent-style-name="Old"/>'
+    '<style:style style:name="Gone" style:family="paragraph" style:parent-style-name="No"/>'
+    '<style:style style:name="No" style:family="paragraph">'
+    '<style:text-properties text:display="none"/></style:style>'
+    '<style:style style:name="Out" style:family="table-cell">'
+    '<style:text-properties style:text-line-through-style="solid"/></style:style>'
+    '<text:outline-style><text:outline-level-style text:level="1" style:num-format="1"/>'
+    '<text:outline-level-style text:level="2" style:num-format="1" text:display-levels="2"/>'
+    "</text:outline-style>"
+    '<text:list-style style:name="L"><text:list-level-style-number text:level="1" '
+    'style:num-format="1"/><text:list-level-style-number text:level="2" style:num-format="1" '
+    'text:display-levels="2"/></text:list-style></office:styles>'
+)
+
+
+def test_text_hidden_or_struck_out_by_an_inherited_style_a_section_or_a_field() -> None:
+    page = read_parts(
+        '<office:text><text:p text:style-name="Kept">400 EUR</text:p>'
+        '<text:p text:style-name="Gone">secret</text:p>'
+        '<text:section text:display="none"><text:p>secret</text:p></text:section>'
+        '<text:p><text:hidden-paragraph text:is-hidden="true"/>secret</text:p>'
+        "<text:p>Valid</text:p></office:text>",
+        STYLES,
+    )
+
+    assert page.content == "~~400 EUR~~\n\nValid"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 3)]
+
+
+def test_headings_and_items_are_numbered_as_chapters_and_clauses_are() -> None:
+    clause = "<text:list-item><text:p>{}</text:p>{}</text:list-item>".format
+    inner = f"<text:list>{clause('Fee', '')}{clause('Due date', '')}</text:list>"
+    page = read_parts(
+        '<office:text><text:h text:outline-level="1">Scope</text:h>'
+        '<text:h text:outline-level="2">Parties</text:h>'
+        f'<text:list text:style-name="L">{clause("Payment", inner)}<text:list-header>'
+        "<text:p>Remark</text:p></text:list-header></text:list>"
+        '<text:p>Between</text:p><text:list text:continue-numbering="true" text:style-name="L">'
+        '<text:list-item><text:list text:continue-numbering="true">'
+        f"{clause('Interest', '')}</text:list></text:list-item></text:list></office:text>",
+        STYLES,
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "1 Scope", "1.1 Parties", "1 Payment", "  1.1 Fee", "  1.2 Due date", "   Remark",
+        "Between", "  1.3 Interest",
+    ]  # fmt: skip
+
+
+def test_a_sheet_keeps_struck_cells_values_without_text_and_what_is_drawn_on_it() -> None:
+    page = read_parts(
+        '<office:spreadsheet><table:table table:name="S">'
+        '<table:table-column table:default-cell-style-name="Out"/><table:table-column/>'
+        "<table:table-row><table:table-cell><text:p>Old</text:p></table:table-cell>"
+        "<table:table-cell><text:p>New</text:p></table:table-cell></table:table-row>"
+        "<table:table-row table:visibility='collapse'><table:table-cell><text:p>x</text:p>"
+        "</table:table-cell></table:table-row>"
+        "<table:table-row><table:table-cell><text:p>400</text:p></table:table-cell>"
+        "<table:table-cell office:value-type='float' office:value='450'/></table:table-row>"
+        "<table:table-row><table:table-cell><text:p>500</text:p></table:table-cell>"
+        "<table:table-cell table:formula='of:=A1'/></table:table-row>"
+        "<table:shapes><draw:custom-shape><text:p>Net prices</text:p></draw:custom-shape>"
+        "<draw:frame><draw:object xlink:href='./Object 1' "
+        "xmlns:xlink='http://www.w3.org/1999/xlink'/></draw:frame></table:shapes>"
+        "</table:table></office:spreadsheet>",
+        STYLES,
+        **{
+            "Object 1/content.xml": "<office:text><text:p>Terms of delivery</text:p></office:text>",
+            "Basic/Standard/Module1.xml": "<office:body/>",
+        },
+    )
+
+    assert page.content == (
+        "## S\n\n| ~~Old~~ | New |\n|---|---|\n| ~~400~~ | 450 |\n| ~~500~~ |  |\n\nNet prices\n\n"
+        "Terms of delivery"
+    )
+    assert {part.what for part in page.left_out} == {"hidden row", "formula", "macro"}
+
+
+def test_page_headers_tables_in_cells_form_fields_and_text_beside_drawings() -> None:
+    page = read_parts(
+        "<office:text><office:forms><form:form xmlns:form='f'><form:text form:id='c1' "
+        "form:current-value='Boston'/><form:checkbox form:id='c2' form:label='Paid' "
+        "form:current-state='checked'/></form:form></office:forms>"
+        "<text:p>City <draw:control draw:control='c1'/>, <draw:control draw:control='c2'/></text:p>"
+        "<text:p>Total 40<draw:custom-shape><text:p>Draft</text:p></draw:custom-shape> EUR</text:p>"
+        "<table:table><table:table-row><table:table-cell><text:p>Site</text:p>"
+        "</table:table-cell><table:table-cell><text:p>Room</text:p></table:table-cell>"
+        "</table:table-row><table:table-row><table:table-cell><text:p>North</text:p>"
+        "</table:table-cell><table:table-cell><table:table><table:table-row><table:table-cell>"
+        "<text:p>A</text:p></table:table-cell><table:table-cell><text:p>10</text:p>"
+        "</table:table-cell></table:table-row><table:table-row><table:table-cell><text:p>B</text:p>"
+        "</table:table-cell><table:table-cell><text:p>20</text:p></table:table-cell>"
+        "</table:table-row></table:table></table:table-cell></table:table-row></table:table>"
+        "</office:text>",
+        "<office:master-styles><style:master-page><style:header><text:p>Doc 4711 Rev. B</text:p>"
+        "</style:header><style:footer style:display='false'><text:p>off</text:p></style:footer>"
+        "<style:footer><text:p>7</text:p></style:footer></style:master-page></office:master-styles>",
+    )
+
+    assert page.content == (
+        "Doc 4711 Rev. B\n\nCity Boston, \u2612 Paid\n\nTotal 40 EUR\n\nDraft\n\n"
+        "| Site | Room |\n|---|---|\n| North | A, 10 |\n| North | B, 20 |"
+    )
+
+
+def test_comments_and_page_numbers_of_a_slide_are_no_text() -> None:
+    page = read(
+        "<office:presentation><draw:page><draw:custom-shape><text:p>Grow 5%</text:p>"
+        "</draw:custom-shape><office:annotation><text:p>why?</text:p></office:annotation>"
+        "<presentation:notes><draw:frame presentation:class='notes'><draw:text-box>"
+        "<text:p>2024</text:p></draw:text-box></draw:frame><draw:frame "
+        "presentation:class='page-number'><draw:text-box><text:p>1</text:p></draw:text-box>"
+        "</draw:frame></presentation:notes></draw:page></office:presentation>"
+    )
+
+    assert page.content == "## Slide 1\n\nGrow 5%\n\n2024"
+    assert [part.what for part in page.left_out] == ["comment"]
+
+
+def test_a_locked_file_is_skipped_with_the_reason() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("META-INF/manifest.xml", "<manifest:encryption-data/>")
+        archive.writestr("content.xml", b"\x80\x81")
+
+    with pytest.raises(SkippedError, match="protected by a password"):
+        opendocument.read(packed.getvalue(), "a.odt")
