@@ -82,7 +82,7 @@ async def fetch_json(
     form: Mapping[str, str] | None = None,
     credentials: tuple[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """See `Fetch`."""
+    """Read a JSON object from a URL of a provider, as described in `Fetch`."""
     import httpx2  # only where a provider is set up
 
     host = urlsplit(address).hostname

@@ -114,8 +114,8 @@ class TypingIndicator:
             self.log_refusal("remove_typing_sign", error)
 
     async def _is_left(self, question: Question, post: Post) -> bool:
-        """Leave the indicator to an open question about the same message, which removes it
-        later.
+        """Leave the indicator to an open question about the same message, which removes it later;
+        return whether there is such a question.
         """
         for id_ in await self._memory.open_messages(question):
             if id_ == question.message_id:

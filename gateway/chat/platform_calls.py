@@ -96,8 +96,8 @@ class Pacer:
         """Wait for a turn; return False if the process woke up so late that later turns were missed
         as well.
 
-        If those turns were all used together, the rate limit would be exceeded, so each call asks
-        for another one instead.
+        If those turns were all used together, the rate limit would be exceeded, so the caller
+        requests another turn instead.
         """
         asked = time.monotonic()
         seconds = await self._turns.turn(

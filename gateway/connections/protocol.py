@@ -2,8 +2,8 @@
 reach uvicorn.
 
 Every byte is first parsed here, with the same parser that uvicorn uses, and then passed on. The
-application reports through `BoundedResponses` when it wants a body and when a response has ended,
-so only the asyncio protocol interface of uvicorn is used.
+application reports through `BoundedResponses` when it is waiting for a body and when a response has
+ended, so only the asyncio protocol interface of uvicorn is used.
 """
 
 import asyncio

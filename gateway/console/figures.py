@@ -32,7 +32,9 @@ class DayFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """The questions that share a value, such as their channel. Known cost in US dollars."""
+    """The number of questions that share a value, such as their channel, and their known cost in US
+    dollars.
+    """
 
     name: str
     total: int

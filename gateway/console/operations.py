@@ -42,9 +42,9 @@ class AssistantSources:
 
 
 class ConsoleOperations:
-    """A `gateway.console.operation_pages.Operations`; sources are read one at a time, in `tasks`.
+    """A `gateway.console.operation_pages.Operations` that reads sources one at a time, in `tasks`.
 
-    The process that owns the index reads them; websites are crawled by this one.
+    Documents are ingested by the process that owns the index; websites are crawled by this process.
     """
 
     def __init__(
