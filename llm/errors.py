@@ -127,7 +127,7 @@ class QuotaExhausted(ModelUnavailable):
 class ModelTimeout(ModelUnavailable):
     """There was no answer within the time limit.
 
-    `had_full_time` is False for a call that had only a share of the limit, so that the model may
+    `had_full_time` is False if the call had only a share of the limit. In that case, the model may
     succeed with more time.
     """
 
