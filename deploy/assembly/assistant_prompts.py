@@ -28,9 +28,9 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts in one folder, and the prompts of specialists, as of the last time they
-    were read. Injected prompts override them until the process ends, even if the files are
-    reloaded.
+    """Renders the prompts in one folder, and the prompts of specialists; both can be reloaded.
+
+    Injected prompts override them until the process ends, even if the files are reloaded.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:

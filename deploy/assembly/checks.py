@@ -75,10 +75,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
-    """Both answers to a question; `lost` contains sentences of the first one, with the judge's
-    reason.
+    """The answers to a question before and after a change to the documents.
 
-    `error` is the reason why the answers were not judged.
+    `lost` contains the sentences of the earlier answer that the later answer does not support, each
+    with the judge's reason. `error` is the reason why the answers were not judged.
     """
 
     question: CheckQuestion
@@ -359,7 +359,7 @@ def _find_root(known: dict[str, SourceSpec], text: str) -> str:
 
 
 def _find_unread(proposals: Sequence[Proposal], failed: Iterable[str]) -> list[str]:
-    """Return those of the failed places that are whole sources, or contain them."""
+    """Return the failed locations that are a whole source or contain one."""
     roots = [proposal.root for proposal in proposals]
     return [place for place in failed if any(is_below(root, place) for root in roots)]
 

@@ -168,8 +168,10 @@ def _make_template(name: str) -> str:
 
 
 def _set_most_replicas(text: str) -> str:
-    """Make a value determine the maximum number of replicas of each group. In a manifest, the
-    group's name precedes its limit.
+    """Replace the maximum number of replicas of each group with a reference to a value of the
+    chart.
+
+    In a manifest, the group's name precedes its limit.
     """
     lines, group = [], ""
     for line in text.splitlines(keepends=True):
