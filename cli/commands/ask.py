@@ -322,7 +322,9 @@ def _fit(line: str) -> str:
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:
-    """Return the parts of a plan that earlier branches completed, by negative numbers."""
+    """Return the parts of a plan that earlier branches completed. Their keys are negative numbers,
+    which no branch has as its name.
+    """
     labels = [clean_text(str(label)) for label in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
