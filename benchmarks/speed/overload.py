@@ -191,7 +191,7 @@ class Answers:
 
 
 class Askers:
-    """Ask at random times at given rates, each question in a new conversation."""
+    """Asks at random times at given rates, each question in a new conversation."""
 
     def __init__(self, broker: RedisBroker, *, seed: int) -> None:
         self._broker = broker
@@ -385,7 +385,7 @@ def _read_used_seconds(pids: Sequence[int]) -> float:
 
 
 class WaitingAgent(IdleAgent):
-    """Wait as long as a model call takes, then write the fixed attributes of the stage."""
+    """Waits as long as a model call takes, then writes the fixed attributes of the stage."""
 
     def __init__(self, role: Role, seconds: float) -> None:
         super().__init__(role)
