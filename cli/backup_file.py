@@ -418,7 +418,10 @@ def _replace_files(written: Path, folder: Path) -> None:
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
-    """Return the path of an entry in the data folder, or None if it does not belong there."""
+    """Return the path of an entry in the data folder, or None if it does not belong there.
+
+    Raises `CommandError` for an unsafe path.
+    """
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None

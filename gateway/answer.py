@@ -125,7 +125,7 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
 
 
 def to_cents(usd: float | None) -> float | None:
-    """Return an amount in USD as cents, which are never stored."""
+    """Return an amount in USD as cents, or None if it is unknown. Cents are never stored."""
     return None if usd is None else round(usd * CENTS, 6)
 
 

@@ -244,7 +244,7 @@ def _read_keys(key_set: Mapping[str, Any]) -> "list[PyJWK]":
 
 
 def _find_algorithm(key: Mapping[str, Any]) -> str | None:
-    """Return the algorithm for which a published key may be used."""
+    """Return the algorithm for which a published key may be used, or None if it is not accepted."""
     if key.get("use", "sig") != "sig":
         return None
     named = [name for name, kind in _KEY_TYPES.items() if key.get("kty") == kind]

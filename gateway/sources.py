@@ -77,7 +77,7 @@ class SourceKeeper(Protocol):
         ...
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Stop ingesting a source; its documents are kept."""
+        """Stop ingesting a source, and return whether it existed; its documents are kept."""
         ...
 
     def read_again(self, assistant: Assistant, place: str) -> bool:

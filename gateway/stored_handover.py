@@ -218,8 +218,8 @@ class StoredHandOver:
             return False
 
     async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
-        """Show an answer in the same way as `reply`. Raises `BusyError` if the call can be retried
-        later.
+        """Show an answer, and return whether it was accepted, as in `reply`. Raises `BusyError` if
+        the call can be retried later.
         """
         opened = self._read_of_staff(ticket)
         if opened is None or not await self._is_kept(opened.question):
@@ -246,7 +246,9 @@ class StoredHandOver:
         return await self._addresses.get(name) is not None
 
     async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
-        """Show an answer that was sent to the email address with this name; raises `BusyError`."""
+        """Show an answer that was sent to the email address with this name, and return whether it
+        was accepted; raises `BusyError`.
+        """
         ticket = await self._addresses.get(name)
         if ticket is None:
             return False

@@ -186,7 +186,7 @@ class Answers:
 
     @property
     def answered_a_second(self) -> float:
-        """Return the number of questions per second that received an actual answer in this time."""
+        """The number of questions per second that received an actual answer in this time."""
         return self.in_the_time / self.seconds
 
 

@@ -70,7 +70,7 @@ class Questions:
 
     @property
     def watch(self) -> Watch:
-        """Return the callbacks for the system."""
+        """The callbacks for the system."""
         return Watch(self._record_started, self._record_worked, self._record_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:

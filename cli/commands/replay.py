@@ -140,7 +140,7 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
 
 
 async def _find_history(runtime: Runtime, question: Question, before: Record) -> tuple[Turn, ...]:
-    """Return the turns before the message whose journals are still stored."""
+    """Return the turns before the message, without those whose journals are no longer stored."""
     client = runtime.endpoint.client()
     try:
         transcripts = Transcripts(client, shards=runtime.settings.shards)

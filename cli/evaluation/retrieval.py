@@ -50,7 +50,7 @@ class Ranking:
 
     @property
     def ranks(self) -> list[int]:
-        """Return the 1-based ranks of the correct pages."""
+        """The 1-based ranks of the correct pages."""
         return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
 
 

@@ -81,7 +81,7 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
 
 
 def read_vectors(stored: object) -> VectorIdentity | None:
-    """Return the identity of the vectors in a reply of the process that owns the index."""
+    """Return the identity of the vectors in a reply of the process that owns the index, or None."""
     if not isinstance(stored, list) or len(stored) != len(VectorIdentity._fields):
         return None
     model, dimensions, forms = map(str, stored)

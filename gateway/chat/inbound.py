@@ -474,7 +474,7 @@ def _name_refusal(error: GatewayError) -> str:
 
 
 def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
-    """Return the message that this one was merged into, now or in an earlier delivery."""
+    """Return the message that a message was merged into, now or in an earlier delivery, or None."""
     if isinstance(accepted, Accepted):
         return accepted.merged_into
     joined = (accepted.reply or {}).get("merged_into")

@@ -41,9 +41,9 @@ log = structlog.get_logger("gateway")
 T = TypeVar("T")
 Post = Mapping[str, str]
 UNSIGNED = "unsigned"
-"""No typing indicator was set for the message of this question."""
+"""Marks a question for whose message no typing indicator was set."""
 LEFT = "sign"
-"""A typing indicator was set for another question, and is left for this one to remove."""
+"""Marks a question that must remove the typing indicator that another question set."""
 EDIT_SECONDS = 4.0
 """The time limit for an edit that shows a draft."""
 UNKNOWN_SECONDS = 8.0

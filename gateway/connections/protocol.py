@@ -59,7 +59,8 @@ class RefusedError(Exception):
 
 
 class Framing:
-    """Counts the requests of a connection, one after the other; raises `RefusedError`.
+    """Counts the bytes of the requests on a connection; raises `RefusedError` for a request that
+    exceeds a limit.
 
     The parser reports a header only once it is complete, so the bytes read are counted as well as
     the parsed ones. A read may contain the end of one request and the beginning of the next, so the

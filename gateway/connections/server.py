@@ -41,7 +41,9 @@ BACKLOG = 1024
 
 
 class BoundedResponses:
-    """Wraps an application for the server."""
+    """Wraps an application: sends large responses in pieces, and reports to the connection when a
+    body is read and when a response has ended.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

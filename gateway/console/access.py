@@ -383,8 +383,9 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
 
 
 def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
-    """Return the assistant that a request names; raises `ConsoleRefusedError` if it names
-    several.
+    """Return the assistant that a request names, or None if it names none.
+
+    Raises `ConsoleRefusedError` if the request names several.
     """
     named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
     assistant = dict(named)

@@ -76,7 +76,9 @@ class PeriodFigures:
 
     @property
     def resolution(self) -> float | None:
-        """The share of resolved questions among the resolved and unresolved ones."""
+        """The share of resolved questions among the resolved and unresolved ones, or None without
+        either.
+        """
         judged = self.resolved + self.unresolved
         return self.resolved / judged if judged else None
 
@@ -184,7 +186,7 @@ def _sum(costs: Iterable[str | None]) -> Decimal:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile."""
+    """Return the nearest-rank percentile, or None without values."""
     if not values:
         return None
     return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]

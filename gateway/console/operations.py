@@ -117,7 +117,9 @@ class ConsoleOperations:
         return next(source for source in self.list_sources(assistant) if source.place == spec.root)
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Remove a source from the list; its documents are kept."""
+        """Remove a source from the list, and return whether it was in the list; its documents are
+        kept.
+        """
         return self._sources[assistant].registry.forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:

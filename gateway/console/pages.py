@@ -135,7 +135,9 @@ def times(count: int) -> str:
 
 
 def find_back(request: Request, page: str = "") -> str:
-    """Return the URL of a page without the origin of the request."""
+    """Return the path of a console page or, without `page`, of the console page from which the
+    request was sent.
+    """
     base = f"{public_path(request)}{PATH}"
     if page:
         return f"{base}/{page}"

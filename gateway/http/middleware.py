@@ -173,8 +173,8 @@ class Origins:
 
     The guard makes the decision, because it knows the key of a request. A preflight request has no
     key, and every page may send one, so that a rejected page can read the reason. This does not
-    admit anybody, because the request itself is checked again. It requires neither Redis nor a key
-    lookup.
+    admit anybody, because the request itself is checked again. A preflight request requires neither
+    Redis nor a key lookup.
     """
 
     def __init__(self, app: ASGIApp) -> None:
