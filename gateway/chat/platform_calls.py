@@ -62,12 +62,12 @@ class Pacer:
     async def turn(
         self, call: str, place: str = "", *, soon: bool = False, leaves: int = 0
     ) -> AsyncIterator[None]:
-        """Wait for a turn, then enter the context. If the platform asks to wait, all calls are
-        delayed.
+        """Wait for a turn, then enter the context. If the platform demands a pause, all calls with
+        this rate are delayed.
 
         With `leaves`, the call is made only if that many further calls could still be made without
-        waiting. Raises `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns)
-        whose turn comes too late, and `RetryableError` for any other call.
+        waiting. Raises `CallSkippedError` if the turn of an optional call (`soon` or `leaves`)
+        comes too late, and `RetryableError` for any other call.
         """
         rate = self._rates[call]
         if leaves:
