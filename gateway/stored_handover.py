@@ -349,7 +349,9 @@ class StoredHandOver:
         return not self._journals_alone and bool(await self._conversations.turns(question))
 
     async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return the turns from the memory, which stores them longer than the journals."""
+        """Return the turns from the memory or, if it has none, from the journals, which are stored
+        for a shorter time.
+        """
         turns = await self._conversations.turns(question)
         if not turns:
             return await self._list_recent(question)

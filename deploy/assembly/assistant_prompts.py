@@ -79,8 +79,8 @@ class PromptFolders:
             prompts.inject_prompts(texts)
 
     def reload(self) -> str:
-        """Reload all folders; return the reason why one of them cannot be used, in which case
-        nothing has changed.
+        """Reload all folders, and return an empty string. If one of them cannot be used, return the
+        reason, and change nothing.
         """
         try:
             read = {key: load_overriding_prompts(*key) for key in self._prompts}

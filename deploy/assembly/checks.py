@@ -217,7 +217,10 @@ async def _open_copy(
 
 
 async def _copy_index(settings: Settings, own: Settings) -> None:
-    """Copy the index in use, either in this process or in the process that has opened it."""
+    """Copy the index in use, either in this process or in the process that has opened it.
+
+    Raises `CommandError` if there is no index, or if it is on a server.
+    """
     if settings.qdrant_url is not None:
         raise CommandError(
             "the index is on a Qdrant server, which is not copied: compare two revisions with "
@@ -350,9 +353,7 @@ def _find_spec(known: dict[str, SourceSpec], text: str) -> SourceSpec:
 
 
 def _find_root(known: dict[str, SourceSpec], text: str) -> str:
-    """Return the name under which a path is in the index; the path may be reached through a
-    link.
-    """
+    """Return the name under which a path is in the index; the path may contain symbolic links."""
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
