@@ -316,7 +316,7 @@ def _check(archive: tarfile.TarFile, shards: int) -> None:
 
 
 def _check_content(archive: tarfile.TarFile) -> None:
-    """Read everything once, so that existing data is not replaced by a damaged or malicious
+    """Read the whole backup once, so that no existing data is replaced by a damaged or malicious
     file.
     """
     for entry in archive.getmembers():

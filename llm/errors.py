@@ -200,7 +200,7 @@ class UnknownReply(UnreadableOutput):
 
 
 def has_unusable_output(error: ModelError) -> bool:
-    """Return whether a working model returned an answer that cannot be used."""
+    """Return whether every called model responded, but refused or wrote an unreadable answer."""
     if isinstance(error, ChainExhausted):
         return bool(error.errors) and all(
             has_unusable_output(model_error) for model_error in error.errors

@@ -3,8 +3,8 @@
 Signs are weighted: one certain sign is sufficient, and weaker signs must add up. Words that
 attackers use ("override", "instructions", "secret", "inject") are not signs by themselves; they
 must refer to the assistant, its instructions, or a persona for it. `injection.toml` lists the
-signs. The text is searched in its original form and in each of its `readings`, which undo disguises
-such as look-alike letters.
+signs. They are searched for in each of the `readings` of the text, which undo disguises such as
+look-alike letters.
 """
 
 import asyncio
@@ -134,7 +134,10 @@ class Inspection:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield `text` unchanged, then distinct variants with each kind of disguise undone."""
+    """Yield distinct variants of `text`: first with only hidden characters removed, then with each
+    kind of disguise undone. In all of them, repeated white space and special characters are
+    collapsed.
+    """
     seen: set[str] = set()
     for reading in map(_collapse_runs, _undo_disguises(text)):
         if reading not in seen:

@@ -351,8 +351,7 @@ class ConversationModel(Protocol):
     ) -> ModelStep:
         """Return the next message; raises errors from `llm.errors`.
 
-        Tool calls in the message are not validated: names and arguments are as the model wrote
-        them.
+        Tool calls in the message are not validated: a model may write any name and any arguments.
         """
         ...
 

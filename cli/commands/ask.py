@@ -261,7 +261,9 @@ def report_waiting() -> None:
 
 
 def name_report_command(reply: Mapping[str, JsonValue]) -> str:
-    """Return the command that writes the report of a review, or "" if the reply has no report."""
+    """Return the command that writes the report of a review of one document, or "" for any other
+    reply.
+    """
     documents, against = _list_ids(reply.get("documents")), _list_ids(reply.get("against"))
     if not reply.get("review_report"):
         return ""

@@ -183,7 +183,9 @@ def _set_most_replicas(text: str) -> str:
 
 
 def _add_fixed_replicas(text: str) -> str:
-    """Add the replicas of groups without a scaler; KEDA sets the replicas of all other groups."""
+    """Add the number of replicas for installations without scaling; with scaling, KEDA sets the
+    number.
+    """
     fixed = (
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"

@@ -288,7 +288,9 @@ def require_scope(channel: HttpChannel, scope: Scope) -> RequireCaller:
 
 
 def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversation:
-    """Return a dependency for all routes of a conversation, which is the only way to access one."""
+    """Return a dependency for all routes of a conversation. There is no other way to access a
+    conversation.
+    """
 
     async def enter(
         caller: Annotated[Principal, Depends(identify_caller(channel, scope))],
