@@ -84,9 +84,10 @@ class Costs:
 
 
 ONE_REDIS = Costs(0.096, 0.201, 0.050, 0.075)
-"""As measured by `measure` on the machine described in `docs/capacity.md`."""
+"""The costs with one Redis, measured by `measure` on the machine described in `docs/capacity.md`.
+"""
 CLUSTER = Costs(0.150, 2.335, 0.089, 0.522, replica=0.36)
-"""The same on a cluster, where a process waits for 36 streams with a separate call for each."""
+"""The costs with a cluster, where a process waits for 36 streams with a separate call for each."""
 LONG_PAYLOAD = 1.4
 """The processor time of Redis for a long conversation, relative to that for 4 kB
 (benchmarks.md).
@@ -215,7 +216,7 @@ class Simulation:
         self._hops = 0
 
     def run(self, seconds: float) -> Predicted:
-        """Simulate that time after a warm-up of the same length, and return the results."""
+        """Simulate `seconds` after a warm-up of the same length, and return the results."""
         for worker in self._workers:
             for _ in range(self._at_once):
                 self._ask(worker)

@@ -316,7 +316,7 @@ def _check(archive: tarfile.TarFile, shards: int) -> None:
 
 
 def _check_content(archive: tarfile.TarFile) -> None:
-    """Read everything once, so that existing data is not replaced by a damaged or malicious
+    """Read the whole backup once, so that no existing data is replaced by a damaged or malicious
     file.
     """
     for entry in archive.getmembers():
@@ -418,7 +418,10 @@ def _replace_files(written: Path, folder: Path) -> None:
 
 
 def _find_place(entry: tarfile.TarInfo) -> PurePosixPath | None:
-    """Return the path of an entry in the data folder, or None if it does not belong there."""
+    """Return the path of an entry in the data folder, or None if it does not belong there.
+
+    Raises `CommandError` for an unsafe path.
+    """
     place = PurePosixPath(entry.name)
     if place.parts[:1] != (DATA,) or not entry.isfile():
         return None

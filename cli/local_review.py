@@ -63,9 +63,9 @@ class LocalReview:
         """Return the documents for a name: files on this machine or, if there are none, documents
         in the index.
 
-        Every file in a folder, including its subfolders, is a document, sorted by the numbers in
-        their names. Raises `CommandError` for a file that is too large and for a folder that cannot
-        be read completely, and the errors in `gateway.review_ports`.
+        Every file of a supported format in a folder and its subfolders is a document; the documents
+        are sorted by the numbers in their names. Raises `CommandError` for a file that is too large
+        and for a folder that cannot be read completely, and the errors in `gateway.review_ports`.
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):

@@ -26,7 +26,7 @@ from gateway.answer import Source, SourcePage, group_sources, safe_reply
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _LEAST_LINES = 3
-"""A table has a header, a separator, and at least one row."""
+"""The minimum number of lines of a table: a header, a separator, and one row."""
 WIDTH = 80
 ERASE_LINE = "\r\x1b[2K"
 """Erases the current line; only progress displays on a terminal use it."""

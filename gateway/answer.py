@@ -128,7 +128,7 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
 
 
 def to_cents(usd: float | None) -> float | None:
-    """Return an amount in USD as cents, which are never stored."""
+    """Return an amount in USD as cents, or None if it is unknown. Cents are never stored."""
     return None if usd is None else round(usd * CENTS, 6)
 
 
@@ -176,8 +176,9 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
-    """A summary of a checklist; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
-    it."""
+    """A summary of a checklist. The whole checklist is at
+    `/v1/reviews/{conversation_id}~{message_id}/checklist`.
+    """
 
     target_law: str
     requirements: int
@@ -202,7 +203,9 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
 
 
 class ReportSummary(BaseModel, frozen=True, extra="ignore"):
-    """A summary of a report; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+    """A summary of a report. The whole report is at
+    `/v1/reviews/{conversation_id}~{message_id}/report`.
+    """
 
     title: str
     language: str
@@ -255,7 +258,7 @@ _WORDS_OF_MODELS = frozenset(
 
 
 class ShownPicture(BaseModel, frozen=True, extra="ignore"):
-    """A picture in a cited section, as served by this desk."""
+    """A picture in a cited section, with its URL on this server."""
 
     link: str = Field(description="link to the picture on this server, valid for one day")
     caption: str = Field(
@@ -645,13 +648,15 @@ def _name_page(source: Source) -> str:
 
 
 def _list_written(reply: Named) -> set[str]:
-    """Return the URLs that a person wrote into an answer, which are trusted."""
+    """Return the URLs in an answer if a person wrote it; such URLs are trusted."""
     is_by_person = reply.get("answered_by") == BY_PERSON
     return set(addresses_of(str(reply.get("text") or ""))) if is_by_person else set()
 
 
 def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[str, JsonValue]:
-    """Return a source with its link; names become plain text, and invalid URLs become None."""
+    """Return a source with its link; its title and headings become plain text, and an invalid page
+    URL becomes None.
+    """
     shown: dict[str, JsonValue] = {
         **source,
         "title": plain_line(str(source.get("title") or "")),
@@ -671,7 +676,7 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
 
 
 def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
-    """Yield those pictures of a source that this desk can show, with their links."""
+    """Yield the pictures of a source for which a link can be created, with their links."""
     for picture in read_objects(source.get("pictures")):
         link = opens({"chunk_id": source.get("chunk_id"), PICTURE: picture.get("id")})
         if link is not None:
@@ -679,7 +684,7 @@ def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
-    """Return an option as plain text; a page to open has a link, like a source."""
+    """Return an option as plain text. An option that opens a page has a link, like a source."""
     label, value, path = (str(action.get(name) or "") for name in ("label", "value", "path"))
     shown: dict[str, JsonValue] = {
         **action,
@@ -693,7 +698,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
 
 
 def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
-    """Return the page of the report that a review created, if this desk can show it."""
+    """Return the page of the report that a review created, if a link to it can be created."""
     report = reply.get(REPORT)
     if not isinstance(report, dict):
         return []
@@ -727,7 +732,7 @@ def _unlink(value: JsonValue) -> JsonValue:
 
 
 def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:
-    """Return passages whose links lead to their own sources, as in the whole text."""
+    """Return passages in which links may lead only to the allowed targets, as in the whole text."""
     shown: list[JsonValue] = [
         {
             **passage,
@@ -753,7 +758,9 @@ def _web(url: JsonValue) -> str | None:
 def _collect_allowed(
     sources: Sequence[Named], actions: Sequence[Named], reply: Named, written: Iterable[str]
 ) -> Allowed:
-    """Return the allowed link targets: the links of the sources, and the pages that are offered."""
+    """Return the allowed link targets: the pages of the sources and of the options, and the URLs
+    that occur in the sources, in the contact text, or in `written`.
+    """
     pages = [
         LinkedPage(address, str(target.get("title") or target.get("label") or ""))
         for target in (*sources, *actions)

@@ -131,7 +131,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         return self.model_dump_json(exclude=unused)
 
     def opens(self, token: str, *, now: float) -> bool:
-        """Return whether this is the token of the key, and whether the key is valid."""
+        """Return whether a token belongs to this key and the key is valid."""
         return hmac.compare_digest(digest_of(token), self.digest) and self.is_good(now=now)
 
     def is_good(self, *, now: float) -> bool:
@@ -141,9 +141,7 @@ class Key(BaseModel, frozen=True, extra="forbid"):
 
 
 class KeyHistory:
-    """A record, outside of Redis, that a key was created at some time, in case Redis loses its
-    keys.
-    """
+    """Records outside of Redis that a key was created, in case Redis loses its keys."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -68,7 +68,7 @@ class Conversations(RedisSessionStore):
         return (await self._memory.recall(question)).history
 
     async def pause(self, question: Question) -> Pause | None:
-        """Return the desk's open question to the user, or None."""
+        """Return the open pause of the conversation, or None."""
         return (await self._memory.recall(question)).pause
 
     async def list_paused(self, question: Question, person: str) -> Sequence[str]:

@@ -29,8 +29,10 @@ _SUBMITTED = (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Resubmits the questions of dead letters; `keep_seconds` contains values by tenant and
-    assistant.
+    """Resubmits the questions of dead letters.
+
+    `keep_seconds` returns how long the replies and journals of a tenant and an assistant are
+    stored.
     """
 
     producer: Producer

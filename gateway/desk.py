@@ -119,8 +119,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """The start of the processing of a message at a later stage: the stage, its role, and the
-    writes of the stages before it.
+    """A later stage at which the processing of a message starts, with its role and the attributes
+    that earlier stages wrote.
     """
 
     flow: str

@@ -196,7 +196,7 @@ class HandOver(Protocol):
 
     @property
     def mails_visitors(self) -> bool:
-        """Return whether answers from people can be sent to visitors by email."""
+        """Whether answers from people can be sent to visitors by email."""
         ...
 
     async def request(
@@ -223,8 +223,10 @@ class HandOver(Protocol):
         ...
 
     async def confirm(self, ticket: str) -> bool:
-        """Confirm the address in a ticket, and send it the answers that people have given so
-        far.
+        """Confirm the address in a ticket, and send it the answers that people have given so far.
+
+        Returns False if the ticket is not valid, or if the conversation or the address is no longer
+        stored.
         """
         ...
 
@@ -233,7 +235,9 @@ class HandOver(Protocol):
         ...
 
     async def answer(self, question: Question, text: str, language: str) -> bool:
-        """Show a person's answer after this message, in the same way as `reply`."""
+        """Show a person's answer after this message, and return whether it was accepted, as in
+        `reply`.
+        """
         ...
 
     def is_ticket(self, ticket: str) -> bool:

@@ -81,7 +81,7 @@ async def fetch_json(
     form: Mapping[str, str] | None = None,
     credentials: tuple[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """See `Fetch`."""
+    """Read a JSON object from a URL of a provider, as described in `Fetch`."""
     import httpx2  # only where a provider is set up
 
     host = urlsplit(address).hostname
@@ -243,7 +243,7 @@ def _read_keys(key_set: Mapping[str, Any]) -> "list[PyJWK]":
 
 
 def _find_algorithm(key: Mapping[str, Any]) -> str | None:
-    """Return the algorithm for which a published key may be used."""
+    """Return the algorithm for which a published key may be used, or None if it is not accepted."""
     if key.get("use", "sig") != "sig":
         return None
     named = [name for name, kind in _KEY_TYPES.items() if key.get("kty") == kind]

@@ -18,9 +18,9 @@ class SourceState:
 
     `progress` describes the current ingestion. `left_out` describes content in its files that is
     not in the index. Times are in Unix seconds; `read_at` is 0 before the first ingestion, and
-    `next_at` is None for a source without a schedule. `has_fault` is true if it cannot be ingested
-    on its schedule, for the first of the reasons. `is_own` is true for the folder of the files that
-    people uploaded here.
+    `next_at` is None for a source without a schedule. If the source cannot be ingested on its
+    schedule, `has_fault` is true, and `reasons` begins with the cause. `is_own` is true for the
+    folder of the files that people uploaded here.
     """
 
     assistant: Assistant
@@ -78,7 +78,7 @@ class SourceKeeper(Protocol):
         ...
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Stop ingesting a source; its documents are kept."""
+        """Stop ingesting a source, and return whether it existed; its documents are kept."""
         ...
 
     def read_again(self, assistant: Assistant, place: str) -> bool:

@@ -218,8 +218,8 @@ class StoredHandOver:
             return False
 
     async def deliver(self, ticket: str, text: str, reply_id: str) -> bool:
-        """Show an answer in the same way as `reply`. Raises `BusyError` if the call can be retried
-        later.
+        """Show an answer, and return whether it was accepted, as in `reply`. Raises `BusyError` if
+        the call can be retried later.
         """
         opened = self._read_of_staff(ticket)
         if opened is None or not await self._is_kept(opened.question):
@@ -246,7 +246,9 @@ class StoredHandOver:
         return await self._addresses.get(name) is not None
 
     async def deliver_mail(self, name: str, text: str, mail_id: str) -> bool:
-        """Show an answer that was sent to the email address with this name; raises `BusyError`."""
+        """Show an answer that was sent to the email address with this name, and return whether it
+        was accepted; raises `BusyError`.
+        """
         ticket = await self._addresses.get(name)
         if ticket is None:
             return False
@@ -347,7 +349,9 @@ class StoredHandOver:
         return not self._journals_alone and bool(await self._conversations.turns(question))
 
     async def _list_turns(self, question: Question) -> tuple[tuple[str, str], ...]:
-        """Return the turns from the memory, which stores them longer than the journals."""
+        """Return the turns from the memory or, if it has none, from the journals, which are stored
+        for a shorter time.
+        """
         turns = await self._conversations.turns(question)
         if not turns:
             return await self._list_recent(question)

@@ -140,7 +140,7 @@ class Trajectory:
 class AgentTotals(BaseModel, frozen=True):
     """The totals of an agent across all of its runs, in all branches.
 
-    `error_count` counts runs that failed or gave up, and errors that runs have written.
+    `error_count` counts runs that failed or gave up, and the errors that runs recorded.
     """
 
     agent: str

@@ -1,4 +1,4 @@
-"""Fallback chains: if a model fails, is slow, or its circuit breaker is open, the next one is
+"""Fallback chains: if a model fails, is slow, or its circuit breaker is open, the next model is
 called.
 """
 

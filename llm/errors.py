@@ -127,7 +127,7 @@ class QuotaExhausted(ModelUnavailable):
 class ModelTimeout(ModelUnavailable):
     """There was no answer within the time limit.
 
-    `had_full_time` is False for a call that had only a share of the limit, so that the model may
+    `had_full_time` is False if the call had only a share of the limit. In that case, the model may
     succeed with more time.
     """
 
@@ -200,7 +200,7 @@ class UnknownReply(UnreadableOutput):
 
 
 def has_unusable_output(error: ModelError) -> bool:
-    """Return whether a working model returned an answer that cannot be used."""
+    """Return whether every called model responded, but refused or wrote an unreadable answer."""
     if isinstance(error, ChainExhausted):
         return bool(error.errors) and all(
             has_unusable_output(model_error) for model_error in error.errors

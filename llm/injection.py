@@ -1,9 +1,9 @@
 """Detects prompt injection in a question.
 
-Signs are weighted: one certain sign is sufficient, and weaker ones must add up. Words that
+Signs are weighted: one certain sign is sufficient, and weaker signs must add up. Words that
 attackers use ("override", "instructions", "secret", "inject") are not signs by themselves; they
 must refer to the assistant, its instructions, or a persona for it. `injection.toml` lists the
-signs. The text is searched as written and in each of its `readings`, which undo disguises such as
+signs. They are searched for in each of the `readings` of the text, which undo disguises such as
 look-alike letters.
 """
 
@@ -29,7 +29,9 @@ _WORDS = frozenset(_TABLES["words"]["spoken"].split())
 _LONGEST_WORD = max(map(len, _WORDS))
 _LEAST_RUN_TOGETHER = 14
 _UNKNOWN_LETTER = 1.2
-"""The cost of a letter outside of known words. A known word costs 1."""
+"""The cost of a letter that does not belong to a known word when joined letters are split into
+words. A known word costs 1.
+"""
 _TAGS = range(0xE0020, 0xE007F)
 _TAG_OFFSET = 0xE0000
 
@@ -132,7 +134,10 @@ class Inspection:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield `text` unchanged, then distinct variants with each kind of disguise undone."""
+    """Yield distinct variants of `text`: first with only hidden characters removed, then with each
+    kind of disguise undone. In all of them, repeated white space and special characters are
+    collapsed.
+    """
     seen: set[str] = set()
     for reading in map(_collapse_runs, _undo_disguises(text)):
         if reading not in seen:

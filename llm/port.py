@@ -192,7 +192,9 @@ class TextListener:
                 self._leader = None
 
     def note_progress(self, writing: "AttemptText", characters: int) -> None:
-        """Record new text of an attempt; follow it unless another one is being followed."""
+        """Record new text of an attempt; follow the attempt unless another attempt is being
+        followed.
+        """
         self.characters += characters
         if self._leader is None:
             self.attempts += 1
@@ -349,8 +351,7 @@ class ConversationModel(Protocol):
     ) -> ModelStep:
         """Return the next message; raises errors from `llm.errors`.
 
-        Tool calls in the message are not validated: names and arguments are as the model wrote
-        them.
+        Tool calls in the message are not validated: a model may write any name and any arguments.
         """
         ...
 

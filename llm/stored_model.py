@@ -50,7 +50,9 @@ from llm.prompts import Prompts
 
 _FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 MOST_TIMEOUTS = 2
-"""The number of timeouts in a question after which a model is not called again for it."""
+"""The number of timeouts of a model in one question after which the model is not called again for
+the question.
+"""
 _TIMEOUTS = "timeouts"
 """The stage name under which timeouts are counted among the stored calls of a question."""
 
@@ -105,7 +107,7 @@ class CallStore(Protocol):
     """Stores answers until their question ends."""
 
     async def get(self, key: CallKey) -> bytes | None:
-        """Return the stored answer of a call; raises if its question has ended."""
+        """Return the stored answer of a call, if any; raises an error if its question has ended."""
         ...
 
     async def put(self, key: CallKey, answer: bytes) -> None: ...

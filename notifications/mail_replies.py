@@ -285,7 +285,7 @@ def _describe_unread(uids: Sequence[str]) -> str:
         return ""
     named = ", ".join(uids[:MOST_NAMED])
     return (
-        f"{len(uids)} replies to visitors could not be read and were not delivered. They are "
+        f"replies to visitors that could not be read and were not delivered: {len(uids)}. They are "
         f"flagged in the mailbox (UID {named}); answer with the link instead, and remove the flag"
     )
 

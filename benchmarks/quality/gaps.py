@@ -1,11 +1,11 @@
 """The suite `gaps`: measures whether gaps name the missing pages.
 
-The pages that questions need are divided into halves. The pages of one half are removed from the
-index; the questions that nothing else answers are its gaps, grouped as in the console. Two
-questions belong together if one page answers both. A group names a page if the page that most of
-its questions need is among the three that they find together in the complete index, so that an
-owner who reads the group knows which page to write. `neighbours`: the nearest remaining page, as
-shown in the console, is in the same chapter as the missing one.
+The questions are divided into halves by the page that they need. For each half, all pages that its
+questions need are removed from the index, so that the questions are gaps, which are grouped as in
+the console. Two questions belong together if one page answers both. A group names a page if the
+page that most of its questions need is among the three that they find together in the complete
+index, so that an owner who reads the group knows which page to write. `neighbours`: the nearest
+remaining page, as shown in the console, is in the same chapter as the missing one.
 """
 
 import hashlib
@@ -152,8 +152,8 @@ def _rank(rankings: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _stand_alone(request: SearchRequest) -> SearchRequest:
-    """Return a question combined with the preceding one, instead of a canonical form written by a
-    model.
+    """Return a question combined with the preceding question, instead of a canonical form written
+    by a model.
     """
     text = " ".join((*request.related[:1], request.question))
     return SearchRequest(question=text, text=text, language=request.language, limit=_LIMIT)

@@ -55,7 +55,7 @@ class LabelledText:
 
 
 async def evaluate(data: Path, *, detector: Detector | None = None) -> Figures:
-    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    """Return the figures of a folder; raises `UnknownFormatError` for another kind of folder."""
     chosen = ScriptAndNgramDetector() if detector is None else detector
     spoken = _read(data)
     turns = [turn for turn in _in_conversation(spoken) if turn.words <= SHORT_TURN_WORDS]

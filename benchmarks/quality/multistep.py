@@ -362,9 +362,9 @@ class SwarmWay:
 def measure_parts(
     measured: Sequence[Measured], compute: Callable[[Sequence[Measured]], Figures]
 ) -> Figures:
-    """Return figures of all tasks, of each part, and of every second task.
+    """Return figures of all tasks, of each part, and of the tasks at odd positions, counted from 0.
 
-    Tasks at odd positions were not used for tuning.
+    The tasks at odd positions were not used for tuning.
     """
     parts = sorted({task_measure.part for task_measure in measured})
     figures: Figures = {"all": compute(measured)}

@@ -1,14 +1,14 @@
 """Compares document readers on files with expected texts: the suite `readers`.
 
-The folder contains documents, and beside each one its expected text in Markdown: `NAME.md` for a
-document `NAME`, such as `contract.pdf.md`. `NAME.tables.md` instead holds only the tables of a
-document; its other words and headings are not measured. The readers are those of Refdesk, and with
-`--python` also markitdown and kreuzberg, if that Python interpreter has them.
+The folder contains documents and, next to each of them, its expected text in Markdown: `NAME.md`
+for a document `NAME`, such as `contract.pdf.md`. `NAME.tables.md` instead contains only the tables
+of a document; its other words and headings are not measured. The readers are those of Refdesk and,
+with `--python`, also markitdown and kreuzberg, if that Python interpreter has them.
 
-For each format and reader: the share of the expected words that were read (`words`), the share of
-words read that are expected (`precision`), headings and table rows, files that could not be read,
-and the processor time and peak memory of a file. A row counts if its cells stand in one row, or
-on one line, in the expected order and without the cells of another row.
+For each format and reader, the suite measures the share of the expected words that were read
+(`words`), the share of words read that are expected (`precision`), headings and table rows, files
+that could not be read, and the processor time and peak memory of a file. A row counts if its cells
+are in one row or on one line, in the expected order and without the cells of another row.
 """
 
 import re

@@ -1,12 +1,12 @@
 """Measures the search for several index sizes, and prints a table.
 
 `python -m benchmarks.speed.knowledge` creates indexes of 10,000 and 100,000 chunks in a temporary
-folder, with synthetic texts, and vectors with the distribution of real ones. It measures each in a
-new process: the disk, the start, the memory above the empty process, searches without embedding,
-alone and 4 and 16 at once, after a change, an update and a removal of a document, and a copy for a
-backup. `--million` adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes
-for the next run. `--measure FOLDER` is used internally to start the process that measures one
-index.
+folder, with synthetic texts, and vectors with the distribution of real ones. It measures each index
+in a new process: the disk space, the start time, the memory above that of an empty process, the
+time of searches without embedding (alone, 4 and 16 at once, and after a change), of an update and a
+removal of a document, and of a copy for a backup. `--million` adds 1,000,000 chunks, `--sizes`
+chooses other sizes, and `--folder` keeps the indexes for the next run. `--measure FOLDER` is used
+internally to start the process that measures one index.
 """
 
 import argparse
@@ -387,7 +387,8 @@ def measure_size(folder: Path, size: int) -> dict[str, float]:
 def format_table(rows: Sequence[Mapping[str, float]]) -> str:
     """Return a Markdown table; the last column is processor time relative to the first row.
 
-    If the cost of a search grew with the index, it would show the ratio of the sizes.
+    If the cost of a search were proportional to the size of the index, this column would show the
+    ratio of the sizes.
     """
     titles = ["chunks", *(title for title, _, _ in COLUMNS), "cost against size"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]

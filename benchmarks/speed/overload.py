@@ -186,12 +186,12 @@ class Answers:
 
     @property
     def answered_a_second(self) -> float:
-        """Return the number of questions per second that received an actual answer in this time."""
+        """The number of questions per second that received an actual answer in this time."""
         return self.in_the_time / self.seconds
 
 
 class Askers:
-    """Ask at random times at given rates, each question in a new conversation."""
+    """Asks at random times at given rates, each question in a new conversation."""
 
     def __init__(self, broker: RedisBroker, *, seed: int) -> None:
         self._broker = broker
@@ -395,7 +395,7 @@ def _read_used_seconds(pids: Sequence[int]) -> float:
 
 
 class WaitingAgent(IdleAgent):
-    """Wait as long as a model call takes, then write the fixed attributes of the stage."""
+    """Waits as long as a model call takes, then writes the fixed attributes of the stage."""
 
     def __init__(self, role: Role, seconds: float) -> None:
         super().__init__(role)

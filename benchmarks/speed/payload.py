@@ -28,7 +28,7 @@ from manager.flows.search_flow import SEARCH_FLOW
 from memory.conversation import RedisMemory
 
 CONVERSATION = Path(__file__).parent / "conversation.json"
-"""Written by `python -m benchmarks.speed.payload`."""
+"""The recorded question, which `python -m benchmarks.speed.payload` writes."""
 Fields = dict[str, Any]
 
 OUTCOME_WRITES: dict[str, Fields] = {
@@ -72,7 +72,7 @@ class Payload:
     writes: Mapping[str, Fields]
 
     def opening(self, name: str) -> Fields:
-        """Return the message that the client of a peer submits."""
+        """Return the message that the client of another system submits."""
         return {"name": name, "step": 0, "text": self.text, "history": list(self.history)}
 
     def size(self) -> int:

@@ -70,7 +70,7 @@ class Questions:
 
     @property
     def watch(self) -> Watch:
-        """Return the callbacks for the system."""
+        """The callbacks for the system."""
         return Watch(self._record_started, self._record_worked, self._record_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:
@@ -107,7 +107,7 @@ class Questions:
         return Crowd(self._worked - worked)
 
     async def window(self, seconds: float) -> Many:
-        """Count the work done by this process in that many seconds."""
+        """Count the work done by this process during `seconds`."""
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
         waited = _read_waited_seconds()
         await asyncio.sleep(seconds)
@@ -208,7 +208,7 @@ LONGEST_SECONDS = 6.0
 TOGETHER = 10
 BETWEEN_SECONDS = 0.01
 SCHEDULED = Path("/proc/self/schedstat")
-"""Linux: nanoseconds run, nanoseconds waited, times run."""
+"""The Linux file with the nanoseconds run, the nanoseconds waited, and the number of times run."""
 
 
 def _read_waited_seconds() -> float:

@@ -72,7 +72,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class IdleAgent(Agent[Reads, BaseModel]):
-    """Write the fixed attributes of a stage immediately."""
+    """Writes the fixed attributes of a stage immediately."""
 
     reads = Reads
 

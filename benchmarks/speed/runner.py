@@ -110,7 +110,7 @@ class ControlledProcess:
         return SilentProcessError(self.journal.read()[-2000:])
 
     def resident_megabytes(self) -> float:
-        """Return its resident memory, in units of 1,000,000 bytes."""
+        """Return the resident memory of the process, in units of 1,000,000 bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text("ascii").splitlines()
         resident = next(line for line in status if line.startswith("VmRSS:"))
         return int(resident.split()[1]) * 1024 / 1_000_000

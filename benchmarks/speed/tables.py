@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Many questions at once, with that many processes; processor milliseconds per question.
+    """The speed with many questions at once and a number of processes; processor times are in
+    milliseconds per question.
 
     `redis_share` is the share of one processor that Redis used, `waited_share` the share of the
     time in which the clients were ready to run but had no processor, which shows the load of the
@@ -54,8 +55,8 @@ class Trips:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Lease times from `SIGKILL` until the work starts again; `missed` counts those of more than
-    six.
+    """Lease times from `SIGKILL` until the work starts again; `missed` counts the cases that took
+    more than six lease times.
     """
 
     kills: int
@@ -92,12 +93,12 @@ class Row:
             self.alone = _middle(self.turns_alone, lambda turn: turn.p50)
 
     def turns_of(self, processes: int) -> list[Speed]:
-        """Return all turns with that many processes, in order."""
+        """Return all turns with this number of processes, in order."""
         known = self.speeds.get(processes)
         return self.turns.get(processes) or ([] if known is None else [known])
 
     def rate(self, processes: int = 1) -> float | None:
-        """Return the questions per second with that many processes, if measured."""
+        """Return the questions per second with this number of processes, if measured."""
         speed = self.speeds.get(processes)
         return None if speed is None else speed.questions_a_second
 

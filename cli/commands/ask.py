@@ -262,7 +262,9 @@ def report_waiting() -> None:
 
 
 def name_report_command(reply: Mapping[str, JsonValue]) -> str:
-    """Return the command that writes the report of a review, or "" if the reply has no report."""
+    """Return the command that writes the report of a review of one document, or "" for any other
+    reply.
+    """
     documents, against = _list_ids(reply.get("documents")), _list_ids(reply.get("against"))
     if not reply.get("review_report"):
         return ""
@@ -323,7 +325,9 @@ def _fit(line: str) -> str:
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:
-    """Return the parts of a plan that earlier branches completed, by negative numbers."""
+    """Return the parts of a plan that earlier branches completed. Their keys are negative numbers,
+    which no branch has as its name.
+    """
     labels = [clean_text(str(label)) for label in read_list(decision.get("completed"))]
     return {f"-{number}": label for number, label in enumerate(labels, 1)}
 

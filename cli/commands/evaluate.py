@@ -122,8 +122,10 @@ async def _measure_retrieval(data: Path) -> object:
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
-    """Return a variant of each model with the built-in prompts, and one with each folder of
-    prompts.
+    """Return, for each model, a variant with the built-in prompts, and a variant with each folder
+    of prompts.
+
+    Raises `CommandError` if there are folders of prompts but no model that uses prompts.
     """
     from cli.evaluation.desk_run import Variant
 

@@ -347,7 +347,9 @@ async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResul
 
 
 def _count_warnings(result: IngestionResult) -> list[str]:
-    """Return one line for each reason; `--json` lists every source."""
+    """Return a line for each reason for a warning, with one source and the number of further
+    sources.
+    """
     sources: dict[str, list[str]] = {}
     for source, reason in result.warned:
         sources.setdefault(reason, []).append(source)

@@ -106,9 +106,11 @@ async def replay(
 
 
 def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
-    """Return the point at which a replay starts: the manager, or the last hop that the manager sent
-    to `step`. Its payload contains everything written until then. A replay cannot start at a step
-    inside a branch.
+    """Return the last hop that the manager sent to `step`, or None without a step, so that the
+    replay starts at the manager.
+
+    The payload of the hop contains everything written until then. Raises `CommandError` if the
+    question did not pass the step outside of a branch.
     """
     flow = str(entries[0].fields.get("flow") or "")
     if step is None:
@@ -138,7 +140,7 @@ def make_fork(entries: Sequence[JournalEntry], step: str | None) -> Fork | None:
 
 
 async def _find_history(runtime: Runtime, question: Question, before: Record) -> tuple[Turn, ...]:
-    """Return the turns before the message, as far as their journals are still stored."""
+    """Return the turns before the message, without those whose journals are no longer stored."""
     client = runtime.endpoint.client()
     try:
         transcripts = Transcripts(client, shards=runtime.settings.shards)

@@ -206,8 +206,9 @@ def read_language(code: str) -> str:
 
 
 def read_form(report: Path | None) -> ReportForm | None:
-    """Return the format of the report, based on its file name; raises `CommandError` before any
-    work is done.
+    """Return the format of the report, based on its file name, or None without a report.
+
+    Raises `CommandError` before any work is done.
     """
     if report is None:
         return None

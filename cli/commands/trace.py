@@ -44,7 +44,7 @@ _LONG = frozenset(
     {"search_context", "search_results", "augmented_prompt", "source_references", "plan_rounds"}
 )
 _WRAPPED = "reasoning"
-"""The attributes that agents write only for the readers of a trace."""
+"""The attribute that agents write only for the readers of a trace."""
 _MOST_LINES = 10
 
 
@@ -101,7 +101,7 @@ class _Tree:
 
 
 def list_trajectory_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
-    """Yield a line for each step, the metrics, and a line for each agent."""
+    """Yield the lines of a trajectory: its steps, its metrics, and the totals of each agent."""
     trajectory = read_trajectory(entries)
     for step in trajectory.steps:
         yield _describe_step(step)
@@ -331,8 +331,8 @@ def _list_plan(entry: JournalEntry, count: int) -> list[str]:
 
 
 def _describe_call(entries: Sequence[JournalEntry]) -> str:
-    """Return how a branch that returned a result ended, because a tool call in it may have
-    failed.
+    """Return the status of a branch that returned a result, with the error of its tool call if the
+    call failed.
     """
     writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
     executions = (write.get("tool_executions") for write in writes if isinstance(write, dict))

@@ -75,8 +75,8 @@ async def compare_answers(
 async def judge_change(
     question: CheckQuestion, before: AskedCase, after: AskedCase, judge: Model
 ) -> AnswerChange:
-    """Return both answers, and the sentences of the first answer that are missing from the second
-    one.
+    """Return the answers before and after the change, and the sentences of the earlier answer that
+    the later answer does not support.
     """
     written = str(before.reply.get("text") or "")
     language = str(before.reply.get("language") or "en")

@@ -66,7 +66,7 @@ class GoldenCase:
     `turns` contains the user's earlier messages in the same conversation, which are sent before the
     question. `pages` are suffixes of a path or URL; citing any matching page is correct. `facts`
     are texts that the context of the answer must contain, for `refdesk check`. `reason` is a
-    `ClarificationReason`, only for questions that the desk must refuse or ask about.
+    `ClarificationReason`, only for questions that must be refused or clarified.
     """
 
     id: Text

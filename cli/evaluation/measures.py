@@ -77,7 +77,7 @@ class AnswerMeasure:
 
     @property
     def support(self) -> float | None:
-        """The share of the sentences that their sources support, according to the judge."""
+        """The share of the judged sentences that their sources support, according to the judge."""
         supported = [
             sentence.supported for sentence in self.sentences if sentence.supported is not None
         ]

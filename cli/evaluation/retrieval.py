@@ -1,8 +1,8 @@
 """Measures search results, which is the suite `retrieval`.
 
-The corpus is ingested into a temporary index in the same way as by the command. The questions are
-searched for with the searcher that serves users, with all levels, with each level alone, and with
-the configured reranker, if there is one.
+The corpus is ingested into a temporary index in the same way as by `refdesk ingest`. The questions
+are searched for with the searcher that serves users, with all levels, with each level alone, and
+with the configured reranker, if there is one.
 """
 
 import math
@@ -50,7 +50,7 @@ class Ranking:
 
     @property
     def ranks(self) -> list[int]:
-        """Return the 1-based ranks of the correct pages."""
+        """The 1-based ranks of the correct pages."""
         return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
 
 
@@ -98,7 +98,7 @@ async def evaluate(
 async def ingest_corpus(
     corpus: Sequence[Path], index: Index, embedder: Embedder
 ) -> IngestionResult:
-    """Ingest the files of an evaluation in the same way as the command."""
+    """Ingest the files of an evaluation in the same way as `refdesk ingest`."""
     with ReaderProcess(ReadingLimits()) as reader:
         return await ingest(
             corpus,

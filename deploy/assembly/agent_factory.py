@@ -78,7 +78,9 @@ INGESTION_SLOTS = 4
 ingestion, but sources are ingested one after the other.
 """
 _PROCESS = uuid4().hex[:8]
-"""The id of this process: an embedded index counts only the changes made by its own process."""
+"""The id of this process, which is part of the version of an embedded index, because such an index
+counts only the changes made by its own process.
+"""
 
 
 @dataclass(frozen=True, slots=True)

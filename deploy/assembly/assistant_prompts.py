@@ -28,9 +28,9 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts in one folder, and the prompts of specialists, as of the last time they
-    were read. Injected prompts override them until the process ends, even if the files are
-    reloaded.
+    """Renders the prompts in one folder, and the prompts of specialists; both can be reloaded.
+
+    Injected prompts override them until the process ends, even if the files are reloaded.
     """
 
     def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
@@ -79,8 +79,8 @@ class PromptFolders:
             prompts.inject_prompts(texts)
 
     def reload(self) -> str:
-        """Reload all folders; return the reason why one of them cannot be used, in which case
-        nothing has changed.
+        """Reload all folders, and return an empty string. If one of them cannot be used, return the
+        reason, and change nothing.
         """
         try:
             read = {key: load_overriding_prompts(*key) for key in self._prompts}

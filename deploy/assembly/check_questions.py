@@ -118,7 +118,7 @@ async def _open_store(settings: Settings) -> AsyncIterator["RecordStore"]:
 
 @contextmanager
 def _logging_failure(sources: Sequence[str]) -> Iterator[None]:
-    """Log why a check failed."""
+    """Log and suppress the errors of a failed check inside the context."""
     from records.store import RecordsUnavailableError
 
     try:

@@ -75,10 +75,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
-    """Both answers to a question; `lost` contains sentences of the first one, with the judge's
-    reason.
+    """The answers to a question before and after a change to the documents.
 
-    `error` is the reason why the answers were not judged.
+    `lost` contains the sentences of the earlier answer that the later answer does not support, each
+    with the judge's reason. `error` is the reason why the answers were not judged.
     """
 
     question: CheckQuestion
@@ -217,7 +217,10 @@ async def _open_copy(
 
 
 async def _copy_index(settings: Settings, own: Settings) -> None:
-    """Copy the index in use, either in this process or in the process that has opened it."""
+    """Copy the index in use, either in this process or in the process that has opened it.
+
+    Raises `CommandError` if there is no index, or if it is on a server.
+    """
     if settings.qdrant_url is not None:
         raise CommandError(
             "the index is on a Qdrant server, which is not copied: compare two revisions with "
@@ -350,16 +353,14 @@ def _find_spec(known: dict[str, SourceSpec], text: str) -> SourceSpec:
 
 
 def _find_root(known: dict[str, SourceSpec], text: str) -> str:
-    """Return the name under which a path is in the index; the path may be reached through a
-    link.
-    """
+    """Return the name under which a path is in the index; the path may contain symbolic links."""
     if text in known or "://" in text or text.startswith(GIT):
         return text
     return os.path.realpath(text)
 
 
 def _find_unread(proposals: Sequence[Proposal], failed: Iterable[str]) -> list[str]:
-    """Return those of the failed places that are whole sources, or contain them."""
+    """Return the failed locations that are a whole source or contain one."""
     roots = [proposal.root for proposal in proposals]
     return [place for place in failed if any(is_below(root, place) for root in roots)]
 

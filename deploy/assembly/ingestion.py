@@ -94,7 +94,8 @@ def make_waiting_embedder(
     """Return a function that returns the embedder for an index. The embedder waits for the rate
     limits of its vendor.
 
-    An embedder that was created from other settings is returned unchanged.
+    If the vectors of the index were created with other settings, the embedder of the index is
+    returned unchanged.
     """
     if patient is None or not settings.has_vendor_embedding:
         return lambda opened: opened.embedder

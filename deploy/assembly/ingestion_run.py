@@ -81,7 +81,7 @@ async def request_documents(settings: "Settings", request: OwnerRequest) -> "Fie
 
 
 def read_vectors(stored: object) -> VectorIdentity | None:
-    """Return the identity of the vectors in a reply of the process that owns the index."""
+    """Return the identity of the vectors in a reply of the process that owns the index, or None."""
     if not isinstance(stored, list) or len(stored) != len(VectorIdentity._fields):
         return None
     model, dimensions, forms = map(str, stored)
@@ -163,10 +163,10 @@ async def _finding_orders(settings: "Settings") -> "AsyncIterator[Orders | None]
 
 
 def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "IngestionResult") -> str:
-    """Return the reason why an index is incomplete, or an empty string. `left` maps the documents
-    missing from it to their sources.
+    """Return the reason why a replacement index is incomplete, or an empty string.
 
-    Documents of a source that was read without errors no longer exist in the source.
+    `left` maps the documents that the index does not contain to their sources. Such a document is
+    not missing if its source was read without errors, because it no longer exists in the source.
     """
     known = set(map(os.path.realpath, read))
     unread = sorted({root for root in left.values() if os.path.realpath(root) not in known})

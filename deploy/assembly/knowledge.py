@@ -70,9 +70,7 @@ class IndexPlace:
 
 @dataclass(slots=True, eq=False)
 class Knowledge(OpenIndex):
-    """An open index; the rate limits of its embedding and reranking vendors are shared by all
-    processes.
-    """
+    """An open index, with the rate limits of its embedding and reranking vendors."""
 
     limits: "SharedLimits | None" = None
     """The rate limits of the embedding and reranking vendors."""
@@ -162,7 +160,7 @@ async def open_collections(place: IndexPlace) -> "AsyncIterator[ServerCollection
 
 @asynccontextmanager
 async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
-    """Open the index that is written to replace one for a different embedding model.
+    """Open the index that will replace an index with the vectors of a different embedding model.
 
     Raises `IndexOwned` if it is embedded and another process is writing it.
     """
@@ -184,8 +182,8 @@ async def close_embedder(embedder: Embedder) -> None:
 
 
 def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embedder:
-    """Return the embedder for `EMBEDDING_MODEL`: the shipped one, one from fastembed, or a
-    vendor's.
+    """Return the embedder for `EMBEDDING_MODEL`: the built-in model, a fastembed model, or a
+    vendor's model.
 
     `limiter` limits the requests to a vendor.
     """
@@ -364,8 +362,8 @@ async def _open_serving(
 ) -> tuple[Index, Embedder]:
     """Return the serving index, and the embedder of its vectors.
 
-    `restore` returns that embedder if the index does not contain the vectors of `embedder`, which
-    is the case until an index with these vectors is complete.
+    If the index does not contain the vectors of `embedder`, because no index with these vectors is
+    complete yet, `restore` returns the embedder of the vectors that it contains.
     """
     try:
         return await _open_with(place, embedder), embedder

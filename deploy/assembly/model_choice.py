@@ -28,7 +28,7 @@ def vendor_access(settings: Settings) -> dict[str, VendorAccess]:
 def list_answering_models(
     access: Mapping[str, VendorAccess], model_of: Callable[[str], str]
 ) -> list[ModelName]:
-    """Return the models of vendors and servers that write or judge answers."""
+    """Return the models that write or judge answers, except those that do not need a vendor."""
     vendors = vendors_by_name(access)
     named = (
         name

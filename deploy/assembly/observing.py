@@ -33,7 +33,7 @@ MISSING = "{setting} requires a package: pip install '.[{extra}]' in the checkou
 
 
 def needs_meter(otlp_endpoint: str | None, port: int) -> bool:
-    """Return whether metrics of a process with this port can be read or are sent."""
+    """Return whether metrics of a process can be read at this port or are sent to an endpoint."""
     return port > 0 or otlp_endpoint is not None
 
 

@@ -178,8 +178,8 @@ async def run_desk(
 
     Raises `CommandError` if there are no documents, unless `empty` is true. `meter` counts the work
     of the workers in this process. Without `grace`, the process waits for all running agents before
-    it ends. Otherwise, a model call for a question of another process would be dropped, repeated,
-    and paid for again.
+    it ends, because a model call for a question of another process would be dropped, repeated, and
+    paid for again.
     """
     if grace is None:
         grace = GracePeriod(settings.agent_timeout_seconds + GRACE_SECONDS)
@@ -243,7 +243,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
 
 
 def dead_letters(runtime: Runtime) -> DeadLetters:
-    """Return the function that resubmits the questions of dead-lettered messages."""
+    """Return the object that resubmits the questions of dead-lettered messages."""
     settings = runtime.settings
     return DeadLetters(
         runtime.broker.producer,

@@ -119,7 +119,9 @@ async def sending_webhooks(runtime: "Runtime") -> AsyncIterator[None]:
 
 
 async def announce_gaps(runtime: "Runtime", finder: "GapFinder", name: tuple[str, str]) -> None:
-    """Announce the open gaps of an assistant, each only once, without the text of the questions."""
+    """Announce each open gap with at least `SMALLEST_GAP` questions once, without the text of the
+    questions.
+    """
     from notifications.webhooks import GAP
     from records.gaps import OPEN
 

@@ -168,8 +168,10 @@ def _make_template(name: str) -> str:
 
 
 def _set_most_replicas(text: str) -> str:
-    """Make a value determine the maximum number of replicas of each group. In a manifest, the
-    group's name precedes its limit.
+    """Replace the maximum number of replicas of each group with a reference to a value of the
+    chart.
+
+    In a manifest, the group's name precedes its limit.
     """
     lines, group = [], ""
     for line in text.splitlines(keepends=True):
@@ -181,7 +183,9 @@ def _set_most_replicas(text: str) -> str:
 
 
 def _add_fixed_replicas(text: str) -> str:
-    """Add the replicas of groups without a scaler; KEDA sets the replicas of all other groups."""
+    """Add the number of replicas for installations without scaling; with scaling, KEDA sets the
+    number.
+    """
     fixed = (
         "{{- if not .Values.scaling.enabled }}\n  replicas: {{ .Values.scaling.replicas }}\n"
         "{{- end }}\n"

@@ -303,8 +303,8 @@ def _read(file: Path) -> str:
 
 
 def _with_resources(file: Path) -> str:
-    """Return the list of resources with all channels; whether a channel is enabled is not
-    changed.
+    """Return the list of resources with a line for each chat channel; the lines of disabled
+    channels stay commented out.
     """
     text = _read(file)
     lines = [

@@ -140,7 +140,9 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the generated files; all other files are derived from `roster.json`."""
+    """Write the generated files: first `roster.json`, then all other files, which are derived from
+    it.
+    """
     roster = describe_agents()
     if ROSTER.read_text(encoding="utf-8") != roster:
         ROSTER.write_text(roster, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 `requirements/` has one file for each use, valid for every supported platform and Python version.
 `pip install --require-hashes` installs from them. No file specifies a package index. pip uses the
-index configured on the machine, and the hashes prove that the files are the same.
+index configured on the machine, and the hashes ensure that the files are the same.
 """
 
 import argparse

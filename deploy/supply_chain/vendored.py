@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main(bill_path: Path) -> None:
-    """Add the component to the file."""
+    """Add Swagger UI as a component to the bill of materials at `bill_path`."""
     record = json.loads(files("gateway.http").joinpath("swagger_ui/component.json").read_text())
     bill = json.loads(bill_path.read_text())
     component = {

@@ -12,7 +12,7 @@ NOBODY = Question(tenant="probe", assistant="probe", conversation_id="-", messag
 
 
 class ChannelHealth:
-    """Answers `/healthz` and `/readyz` for a chat channel, based on its last check of Redis."""
+    """The state of a chat channel for `/healthz` and `/readyz`, based on its check of Redis."""
 
     def __init__(self, replies: ReplyReader, stuck_seconds: float) -> None:
         self._replies = replies

@@ -1,10 +1,11 @@
 """Records which messages form one question, so that each of them can be edited or deleted later.
 
 A *burst* is identified by its first message, and may consist of that message only. Its record
-contains the text of every message in it, and the question that currently *asks* them. Two processes
-may change a burst at the same time. Each of them first stores its text, then sets itself as the
-asking question, then reads all texts and submits them. A process that finds a different asking
-question withdraws its own, so that the last one asks all texts.
+contains the text of every message in it, and its *asking question*, which is the question that was
+last submitted with these texts. Two processes may change a burst at the same time. Each of them
+first stores its text, then makes its question the asking question, then reads all texts and submits
+them. A process that finds a different asking question withdraws its own, so that the last question
+contains all texts.
 """
 
 import hashlib
@@ -124,7 +125,7 @@ class Bursts:
         await self._memory.note(_record(question, burst), **{ASKS: question.message_id})
 
     async def asks(self, question: Question, burst: str) -> bool:
-        """Return whether this question asks the burst, or whether no question does."""
+        """Return whether the burst has no asking question other than this question."""
         asking = (await self._memory.fields(_record(question, burst))).get(ASKS)
         return asking is None or asking == question.message_id
 
@@ -147,7 +148,7 @@ class PostEraser:
         return [forgotten(other) for other in others if await self._desk.forgotten(other)]
 
     async def forget(self, question: Question, how: str) -> None:
-        """Delete the text of messages before `question`; with `all`, also the language."""
+        """Delete the text of messages before `question`; if `how` is `all`, also the language."""
         others = await self._others(question)
         waiting = [record_name(await self._bursts.of(other)) for other in others]
         await self._memory.forget_words(question, but=waiting)

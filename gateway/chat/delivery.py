@@ -1,8 +1,8 @@
 """Shows each outcome of a channel once, in the place where the question was asked, and then
 acknowledges it.
 
-A token is a keyed hash of the question and the button's position. An answer that is rendered again
-has the same tokens, and nobody can guess a token.
+The token of a button is a keyed hash of the question and the button's position. An answer that is
+rendered again has the same tokens, and nobody can guess a token.
 
 | metric                        | labels          | meaning                                      |
 |-------------------------------|-----------------|----------------------------------------------|
@@ -12,7 +12,7 @@ has the same tokens, and nobody can guess a token.
 |                               |                 | `background_task_failed`: another task of    |
 |                               |                 | the channel failed                           |
 | refdesk_chat_declined_total   | channel, reason | messages that were not accepted:             |
-|                               |                 | `limited_minute`, `limited_day`: of one      |
+|                               |                 | `limited_minute`, `limited_day`: a limit per |
 |                               |                 | person; `not_allowed`: not on the lists      |
 | refdesk_chat_feedback_total   | channel, rating | ratings of answers: `up`, `down`             |
 """
@@ -279,8 +279,8 @@ class ReplyDelivery:
         self._tally.add(result.outcome)
 
     async def _forget(self, result: Result) -> None:
-        """Delete the text that a command erased at the desk, even if the reply to the command
-        cannot be shown.
+        """Delete the channel's copies of text that a command erased, even if the reply to the
+        command cannot be shown.
         """
         forgot = result.reply.get("forgot")
         if not forgot:

@@ -199,8 +199,8 @@ class MessageSubmitter:
         await self._signs.keep(incoming.question, incoming.post)
 
     async def _mark_closed(self, incoming: Incoming) -> None:
-        """Record that nothing will be shown for a question, and remove a typing indicator that was
-        left for it to remove.
+        """Record that nothing will be shown for a question, and remove a typing indicator that
+        another question left for it to remove.
         """
         await self._memory.close(incoming.question)
         await self._signs.rest(incoming.question, incoming.post, was_set=False)
@@ -333,8 +333,8 @@ class Intake:
         return False
 
     async def _hand_over(self, incoming: Incoming, language: str) -> Incoming:
-        """Ask for a person if the message is that command; the reply then states whether the
-        request was sent.
+        """Request a person if the message is the command for this; the reply then states whether
+        the request was sent.
 
         A repeated event does not send another request.
         """
@@ -376,8 +376,8 @@ class Intake:
         return known or suggested or self._default_language
 
     async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
-        """Remove a message from its burst, and ask the rest again unless it already has its
-        outcome.
+        """Remove a message from its burst. Ask the rest of the burst again, unless all of its
+        questions have ended.
         """
         await self._bursts.take_out(root, burst)
         open_ = await self._open_of_burst(root, burst)
@@ -474,7 +474,7 @@ def _name_refusal(error: GatewayError) -> str:
 
 
 def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
-    """Return the message that this one was merged into, now or in an earlier delivery."""
+    """Return the message that a message was merged into, now or in an earlier delivery, or None."""
     if isinstance(accepted, Accepted):
         return accepted.merged_into
     joined = (accepted.reply or {}).get("merged_into")

@@ -41,9 +41,9 @@ log = structlog.get_logger("gateway")
 T = TypeVar("T")
 Post = Mapping[str, str]
 UNSIGNED = "unsigned"
-"""No typing indicator was set for the message of this question."""
+"""Marks a question for whose message no typing indicator was set."""
 LEFT = "sign"
-"""A typing indicator was set for another question, and is left for this one to remove."""
+"""Marks a question that must remove the typing indicator that another question set."""
 EDIT_SECONDS = 4.0
 """The time limit for an edit that shows a draft."""
 UNKNOWN_SECONDS = 8.0
@@ -114,8 +114,8 @@ class TypingIndicator:
             self.log_refusal("remove_typing_sign", error)
 
     async def _is_left(self, question: Question, post: Post) -> bool:
-        """Leave the indicator to an open question about the same message, which removes it
-        later.
+        """Leave the indicator to an open question about the same message, which removes it later;
+        return whether there is such a question.
         """
         for id_ in await self._memory.open_messages(question):
             if id_ == question.message_id:

@@ -62,12 +62,12 @@ class Pacer:
     async def turn(
         self, call: str, place: str = "", *, soon: bool = False, leaves: int = 0
     ) -> AsyncIterator[None]:
-        """Wait for a turn, then enter the context. If the platform asks to wait, all calls are
-        delayed.
+        """Wait for a turn, then enter the context. If the platform demands a pause, all calls with
+        this rate are delayed.
 
         With `leaves`, the call is made only if that many further calls could still be made without
-        waiting. Raises `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns)
-        whose turn comes too late, and `RetryableError` for any other call.
+        waiting. Raises `CallSkippedError` if the turn of an optional call (`soon` or `leaves`)
+        comes too late, and `RetryableError` for any other call.
         """
         rate = self._rates[call]
         if leaves:
@@ -96,8 +96,8 @@ class Pacer:
         """Wait for a turn; return False if the process woke up so late that later turns were missed
         as well.
 
-        If those turns were all used together, the rate limit would be exceeded, so each call asks
-        for another one instead.
+        If those turns were all used together, the rate limit would be exceeded, so the caller
+        requests another turn instead.
         """
         asked = time.monotonic()
         seconds = await self._turns.turn(

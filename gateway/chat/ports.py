@@ -103,7 +103,8 @@ class ChatGroups:
             log.warning("user_groups_unavailable", error=str(error))
 
     async def find(self, person: str, post: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the groups for an answer that is shown at `post`, which uses the platform's terms.
+        """Return the groups for an answer that is shown at `post`, a location as the platform
+        states it.
 
         Raises `MembershipError`. If the platform does not respond, the question is not asked with
         fewer groups, because documents would seem to be missing.
@@ -230,7 +231,9 @@ class ChatPolicy:
     """The minimum time between two edits of a post that show a draft; None disables drafts."""
     documentation: str = ""
     link_hosts: frozenset[str] = frozenset()
-    """The URL of sources without a page URL; see `gateway.answer`."""
+    """Hosts to which answers may link. `documentation` is the base URL, or the URL template, of
+    sources without a page URL; see `gateway.answer`.
+    """
     groups: ChatGroups = field(default_factory=ChatGroups)
 
 

@@ -105,8 +105,9 @@ def webhook(
     """Return an application. If `handle` currently cannot accept an event, the response has status
     503.
 
-    The platform sends such an event again. `check` checks the headers before the body is read. Both
-    raise `WebhookRefusedError`, and `UnreadableError` for an event in an unexpected format.
+    The platform sends such an event again. `check` checks the headers before the body is read.
+    `handle` and `check` raise `WebhookRefusedError`, and `UnreadableError` for an event in an
+    unexpected format.
     """
     answering = _WebhookEndpoint(path, handle, check, unavailable, BufferBudget())
 

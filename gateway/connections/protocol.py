@@ -2,8 +2,8 @@
 reach uvicorn.
 
 Every byte is first parsed here, with the same parser that uvicorn uses, and then passed on. The
-application reports through `BoundedResponses` when it wants a body and when a response has ended,
-so only the asyncio protocol interface of uvicorn is used.
+application reports through `BoundedResponses` when it is waiting for a body and when a response has
+ended, so only the asyncio protocol interface of uvicorn is used.
 """
 
 import asyncio
@@ -59,7 +59,8 @@ class RefusedError(Exception):
 
 
 class Framing:
-    """Counts the requests of a connection, one after the other; raises `RefusedError`.
+    """Counts the bytes of the requests on a connection; raises `RefusedError` for a request that
+    exceeds a limit.
 
     The parser reports a header only once it is complete, so the bytes read are counted as well as
     the parsed ones. A read may contain the end of one request and the beginning of the next, so the

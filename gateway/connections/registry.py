@@ -20,8 +20,8 @@ import structlog
 from gateway.connections.limits import PROBE_CONNECTIONS, ConnectionLimits
 
 IPV6_PREFIX = 64
-"""The prefix length of the smallest network that providers assign, whose owner can use every
-address in it.
+"""The length of the prefix that identifies an IPv6 client. Providers assign no smaller network to a
+customer, who can use every address in it.
 """
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

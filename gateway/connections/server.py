@@ -25,11 +25,15 @@ from gateway.errors import GatewayError
 MOST_DESCRIPTORS = 65_536
 """The limit that is used instead of an unlimited one, and the highest limit that is requested."""
 MESSAGE = "socket.accept() out of system resource"
-"""The message passed to asyncio's exception handler; asyncio tries again after a second."""
+"""The message with which asyncio calls its exception handler if it cannot accept a connection; it
+tries again after a second.
+"""
 log = structlog.get_logger("gateway")
 
 PIECE_BYTES = 32 * 1024
-"""For a slow reader, only this much of a large response is held in the buffer of its connection."""
+"""The size of the pieces in which a large response is sent, so that the buffer for a slow reader
+contains only one of them.
+"""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 GRACE_SECONDS = 5
 """How long running requests may take to finish when the process stops."""
@@ -37,7 +41,9 @@ BACKLOG = 1024
 
 
 class BoundedResponses:
-    """Wraps an application for the server."""
+    """Wraps an application: sends large responses in pieces, and reports to the connection when a
+    body is read and when a response has ended.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -100,7 +100,7 @@ class LingeringTransport(asyncio.Transport):
         self._update_reading()
 
     def resume_reading(self) -> None:
-        """Continue reading, unless it is held."""
+        """Continue reading, unless `hold_reading` was called and `release_reading` was not."""
         self._is_paused = False
         self._update_reading()
 

@@ -37,8 +37,9 @@ class SignedInIdentity(BaseModel, frozen=True):
     """A signed-in person, as stored in a session.
 
     `subject` is unique. `names` are the names to which settings can assign a role: the verified
-    e-mail address, `group:NAME`, `subject:ID`. An operator signed in with a one-time link created
-    on this machine. `signed_in_at` (Unix seconds) is the time of the last authentication.
+    e-mail address, `group:NAME`, `subject:ID`. `is_operator` is true for a person who signed in
+    with a one-time link created on this machine. `signed_in_at` (Unix seconds) is the time of the
+    last authentication.
     """
 
     subject: str
@@ -120,8 +121,8 @@ class ConsoleUser:
         return tuple(assistant for assistant, own in self.roles.items() if own >= role)
 
     def may(self, role: ConsoleRole, assistant: Assistant | None = None) -> bool:
-        """Return whether the person has at least this role for the assistant, or for any if none is
-        named.
+        """Return whether the person has at least this role for the assistant or, if it is None, for
+        any assistant.
         """
         if assistant is None:
             return bool(self.list_assistants(role))
@@ -262,9 +263,10 @@ def require(
     """Require a role for a console route with the path `get` or `post`.
 
     A request that names `tenant` and `assistant`, in its query or form, requires the role for this
-    assistant. Any other request requires it for at least one assistant, and the handler must
-    restrict what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all
-    assistants. Requests that change something also require the CSRF token of their session.
+    assistant. Any other request requires it for at least one assistant or, if `everywhere` is true,
+    for all assistants, and the handler must restrict what it shows to
+    `user_of(request).list_assistants(role)`. Requests that change something also require the CSRF
+    token of their session.
     """
     return _state(RoleDemand(role, everywhere, "POST" if post else "GET", get or post))
 
@@ -383,8 +385,9 @@ def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str,
 
 
 def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
-    """Return the assistant that a request names; raises `ConsoleRefusedError` if it names
-    several.
+    """Return the assistant that a request names, or None if it names none.
+
+    Raises `ConsoleRefusedError` if the request names several.
     """
     named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
     assistant = dict(named)

@@ -45,7 +45,7 @@ class SetupStep:
 
 FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
 FindSetup = Callable[[ConsoleUser], Awaitable[Sequence[SetupStep]]]
-"""Returns the remaining steps until the desk answers everybody with a model."""
+"""Returns the steps until the desk answers everybody with a model, including completed steps."""
 
 
 def find_steps(

@@ -90,7 +90,7 @@ class CheckPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="checks/mark")
     async def mark(self, request: Request) -> Response:
-        """Mark a recorded question as a test question, with the wording and facts in the form."""
+        """Mark a recorded question as a test question, with the wording and facts from the form."""
         form = await receive(request, ConsoleRole.EDITOR)
         text = form.read("question", most=LONGEST_QUESTION)
         lines = form.read("facts", most=_LONGEST_FACTS).splitlines()

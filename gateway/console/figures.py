@@ -32,7 +32,9 @@ class DayFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """The questions that share a value, such as their channel. Known cost in US dollars."""
+    """The number of questions that share a value, such as their channel, and their known cost in US
+    dollars.
+    """
 
     name: str
     total: int
@@ -74,7 +76,9 @@ class PeriodFigures:
 
     @property
     def resolution(self) -> float | None:
-        """The share of resolved questions among the resolved and unresolved ones."""
+        """The share of resolved questions among the resolved and unresolved ones, or None without
+        either.
+        """
         judged = self.resolved + self.unresolved
         return self.resolved / judged if judged else None
 
@@ -182,7 +186,7 @@ def _sum(costs: Iterable[str | None]) -> Decimal:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile."""
+    """Return the nearest-rank percentile, or None without values."""
     if not values:
         return None
     return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]

@@ -97,7 +97,7 @@ class GapPages(ConsolePart):
 
     @require(ConsoleRole.EDITOR, post="question/again")
     async def ask_again(self, request: Request) -> Response:
-        """Ask one question again, and redirect to the comparison of both answers."""
+        """Ask one question again, and redirect to the comparison of the old and the new answer."""
         form = await receive(request, ConsoleRole.EDITOR)
         asked = form.read_message()
         record = await self._frame.query(partial(_get, asked))

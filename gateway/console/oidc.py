@@ -68,7 +68,8 @@ class SignInError(GatewayError):
 class OidcClient:
     """The registration of this desk with its provider. Without a secret it is a public client.
 
-    `names` are those that have a role; only these groups of a person are kept.
+    `names` are the names of identities to which settings assign a role; all other names of a person
+    are dropped.
     """
 
     issuer: str

@@ -42,9 +42,9 @@ class AssistantSources:
 
 
 class ConsoleOperations:
-    """A `gateway.console.operation_pages.Operations`; sources are read one at a time, in `tasks`.
+    """A `gateway.console.operation_pages.Operations` that reads sources one at a time, in `tasks`.
 
-    The process that owns the index reads them; websites are crawled by this one.
+    Documents are ingested by the process that owns the index; websites are crawled by this process.
     """
 
     def __init__(
@@ -117,7 +117,9 @@ class ConsoleOperations:
         return next(source for source in self.list_sources(assistant) if source.place == spec.root)
 
     def forget_source(self, assistant: Assistant, place: str) -> bool:
-        """Remove a source from the list; its documents are kept."""
+        """Remove a source from the list, and return whether it was in the list; its documents are
+        kept.
+        """
         return self._sources[assistant].registry.forget(place)
 
     async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:

@@ -135,7 +135,11 @@ def times(count: int) -> str:
 
 
 def find_back(request: Request, page: str = "") -> str:
-    """Return the URL of a page without the origin of the request."""
+    """Return the path of a console page or, without `page`, of the console page from which the
+    request was sent.
+
+    The path of the first page is returned if the request was not sent from the console.
+    """
     base = f"{public_path(request)}{PATH}"
     if page:
         return f"{base}/{page}"

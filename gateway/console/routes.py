@@ -124,7 +124,7 @@ class _Pages(ConsolePart):
         )
 
     async def _find_setup(self, user: ConsoleUser) -> Sequence[SetupStep]:
-        """Return the remaining setup steps; none if all are done, or if a store does not answer."""
+        """Return the setup steps; none if all are done, or if a store does not respond."""
         if self._console.find_setup is None:
             return ()
         try:
@@ -169,8 +169,8 @@ class _Pages(ConsolePart):
         return lead("question", **message_fields_of(asked), said="answered")
 
     async def _look(self, find: FindConcerns, user: ConsoleUser) -> Sequence[Concern]:
-        """Return concerns. If a check fails, this is reported as a concern, and the others still
-        run.
+        """Return the concerns that a check finds. If the check fails, return a single concern that
+        reports this.
         """
         away: tuple[type[Exception], ...] = (ConsoleRefusedError, *self._console.unavailable)
         try:

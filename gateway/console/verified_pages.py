@@ -76,7 +76,7 @@ class VerifiedPages(ConsolePart):
         question: Text = "",
         id: Text = "",  # noqa: A002 - as the address has it
     ) -> Response:
-        """Show the form for a new answer, or for the one with an id."""
+        """Show the form for a new answer, or for the answer with an id."""
         user = user_of(request)
         known = await self.find(user) if id else []
         chosen = next((answer for answer in known if answer.kept.answer.id == id), None)

@@ -81,7 +81,8 @@ class OwnedLibrary:
 
 
 class OwnedCatalog:
-    """A `gateway.port.DocumentCatalog`.
+    """A `gateway.port.DocumentCatalog` that uses an index of this process, or asks the owner of the
+    index.
 
     `opened` provides the indexes that this process can read; it is None if another process owns
     them. Raises `KnowledgeError` if the index or its owner is unreachable.

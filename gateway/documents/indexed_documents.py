@@ -18,7 +18,8 @@ log = structlog.get_logger("gateway")
 
 
 class IndexedDocuments:
-    """A `gateway.port.Documents`; indexes that are not in `opened` are opened on first use.
+    """A `gateway.port.Documents` that reads indexes; those that are not in `opened` are opened on
+    first use.
 
     `openers` contains a function for each assistant that opens its index.
     """

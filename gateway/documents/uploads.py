@@ -11,7 +11,9 @@ from knowledge.documents.formats import SUFFIXES, explain_skip
 
 _MOST_FOLDERS = 16
 _LONGEST_PART = 240
-"""In bytes. File systems allow 255, and the name of a file is longer while it is being written."""
+"""The maximum length of the name of a file or folder, in bytes. File systems allow 255 bytes, and
+the name is longer while the file is being written.
+"""
 _LONGEST_PATH = 1_000
 
 

@@ -397,7 +397,9 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
 
 
 def name_person(caller: Principal, user_id: str | None) -> str:
-    """Return the name of the person who asks, as stated by the caller, or empty if unknown."""
+    """Return the id of the person who asks, as stated by their token or the caller, or empty if
+    unknown.
+    """
     return caller.person_id or user_id or ""
 
 

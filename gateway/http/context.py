@@ -45,7 +45,9 @@ QUESTION_ROUTES = (
 )  # fmt: skip
 """The routes for questions; the empty one is for requests whose key could not be read."""
 ASKS_FOR_PERSON, HANDED_OVER = "asks_for_person", "handed_over"
-"""The attribute of a reply to somebody who asked for a person, as interpreted by the model."""
+"""Attributes of a reply: whether the user requested a person, and whether the conversation was
+handed over to one.
+"""
 _UNHELPED = frozenset({Outcome.REFUSED, Outcome.FAILED})
 """Outcomes after which the user is offered to contact a person."""
 AssistantName = Annotated[
@@ -171,7 +173,9 @@ class HttpChannel:
     """Hosts to which answers may link if a cited source contains the URL."""
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
-    """When an answer is shown; None means as early as the channel is able to retract shown text."""
+    """When an answer is shown. None means `checked` on streams that can retract text, and
+    `approved` on all others.
+    """
     job_seconds: float | None = None
     """The time limit for reviews and other jobs; None means that of a question."""
     handover: HandOver | None = None
@@ -284,7 +288,9 @@ def require_scope(channel: HttpChannel, scope: Scope) -> RequireCaller:
 
 
 def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversation:
-    """Return a dependency for all routes of a conversation, which is the only way to access one."""
+    """Return a dependency for all routes of a conversation. There is no other way to access a
+    conversation.
+    """
 
     async def enter(
         caller: Annotated[Principal, Depends(identify_caller(channel, scope))],

@@ -228,10 +228,11 @@ async def _answer_unrouted(request: Request, error: Exception) -> Response:
 
 
 def _invalid(error: RequestValidationError, route: object) -> HttpError:
-    """Return the location of the error in a request, the expected value with an example, and the
-    type of the received value without the value itself.
+    """Return the error for an invalid request.
 
-    The name of an unexpected field is the caller's own text, so only the enclosing object is named.
+    It states the location of the fault, the expected value with an example, and the type of the
+    received value without the value itself. The name of an unexpected field is the caller's own
+    text, so only the enclosing object is named.
     """
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]

@@ -1,7 +1,7 @@
 """The HTTP middleware: authentication, CORS, body limits, and the request log.
 
-Python accepts more than JSON: `NaN`, and repeated names, for which another parser may use a
-different value.
+Bodies with `NaN` or with repeated names are rejected. Python's parser accepts them, but another
+parser may not, or may use a different one of the repeated values.
 
 A log line contains the route, but not the requested URL, any text, a key, or a token. Key IDs are
 not secret.
@@ -135,7 +135,7 @@ class BodyLimit:
     """Rejects request bodies that are too large, arrive too slowly, or are not valid JSON, and
     limits how many are received concurrently.
 
-    The maximum size of a document is the limit per client address.
+    An uploaded document may be as large as the limit on all bodies of one client address.
     """
 
     def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
@@ -173,8 +173,8 @@ class Origins:
 
     The guard makes the decision, because it knows the key of a request. A preflight request has no
     key, and every page may send one, so that a rejected page can read the reason. This does not
-    admit anybody, because the request itself is checked again. It requires neither Redis nor a key
-    lookup.
+    admit anybody, because the request itself is checked again. A preflight request requires neither
+    Redis nor a key lookup.
     """
 
     def __init__(self, app: ASGIApp) -> None:

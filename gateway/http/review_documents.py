@@ -53,8 +53,8 @@ _SHOWN = 5
 
 
 class StoredAttachments:
-    """Stores the documents that people attach to conversations, which any of their `Question`s
-    identifies.
+    """Stores the documents that people attach to conversations. Any `Question` of a conversation
+    identifies it.
 
     `make_reader` starts a process that reads files: one for the first file, and another one when
     two clients need one at the same time. It is closed by the stack that it receives.
@@ -166,7 +166,7 @@ class StoredAttachments:
 
 
 class NamedDocumentFinder:
-    """Finds the documents that a request names, as far as its caller may read them.
+    """Finds the documents that a request names, among those that its caller may read.
 
     A document that the caller may not read is treated in the same way as one that does not exist.
     """

@@ -1,6 +1,6 @@
 """Serves MCP over streamable HTTP at `/mcp`, with one response per request and no sessions.
 
-A web page that somebody visits must not be able to reach the server under a host name of its own
+A web page that somebody visits must not be able to reach the server under the page's own host name
 (DNS rebinding). The guard checks the host, and requests from foreign websites are rejected here.
 Because there are no sessions, any process can answer any request.
 

@@ -161,8 +161,8 @@ class SlackEvents:
         )
 
     async def _decline(self, inbound: InboundMessage) -> None:
-        """Decline the message in a direct message; in a channel, ignore people who are not
-        allowed.
+        """Decline the message of a person who is not allowed. A notice is posted only in direct
+        messages.
         """
         language = await self._locales.of(inbound.user) if inbound.direct else None
         spoken = self._chat.policy.default_language if language is None else language

@@ -60,7 +60,7 @@ class SlackAudience:
 
 
 class SlackUserGroups:
-    """See `gateway.chat.ports.UserGroups`; contains the user groups with the given ids.
+    """The user groups with the given ids; implements `gateway.chat.ports.UserGroups`.
 
     A user group that Slack does not allow to read, such as a deleted one, has no members.
     """

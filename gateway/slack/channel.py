@@ -40,7 +40,7 @@ ALL_CHARACTERS = 12_500
 TEXT_BYTES = 3_900
 """The maximum length of the escaped text of one message."""
 SOURCES = 20
-"""Maximum number of listed locations, which are followed by the number of the others."""
+"""Maximum number of lines in the list of sources, which ends with the number of omitted lines."""
 SOURCES_CHARACTERS = 6_000
 """The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150

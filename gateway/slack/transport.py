@@ -129,8 +129,8 @@ async def socket_mode(app: AsyncApp, app_token: str) -> AsyncIterator[None]:
 
 
 def check_form(body: bytes, kind: str) -> None:
-    """Raise `UnreadableError` unless a body is an event or an action, encoded as JSON or as a
-    form.
+    """Raise `UnreadableError` for an event or action in an unexpected format, encoded as JSON or as
+    a form.
     """
     with reads_foreign_form("an event of Slack"):
         text = body.decode()

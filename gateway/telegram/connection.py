@@ -278,8 +278,8 @@ async def receive_updates(
     how: Webhook | RedisDuty,
     audience: TelegramAudience | None = None,
 ) -> AsyncIterator[Starlette | None]:
-    """Receive updates inside the context, by polling or by a webhook, whose application is
-    returned.
+    """Receive updates inside the context. Yields the application of the webhook, or None for
+    polling.
     """
     hook = how if isinstance(how, Webhook) else None
     updates = Updates(calls, me, chat_channel, audience)

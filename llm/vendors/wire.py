@@ -115,7 +115,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply. The last one has `reply`, with the whole text and the usage.
+    """A piece of a reply. The last piece has `reply`, with the whole text and the usage.
 
     `thoughts` are not part of the answer, but show that the model is working. `is_whole` marks a
     reply that the server sent in one piece.

@@ -107,7 +107,7 @@ def test_a_summary_contains_no_markup_of_questions_and_documents(run: CheckRun) 
     assert "\n::error" not in text
     assert "@all" not in text
     assert all(line.count("|") == 4 for line in text.splitlines() if line.startswith("| BROKEN"))
-    assert "Lost or contradicted: 50 requests (not said)" in text
+    assert "Lost or contradicted facts: 50 requests (not said)" in text
     assert "Who?" not in text
 
 
@@ -138,5 +138,5 @@ def test_answers_that_were_not_judged_lost_nothing_that_is_known(run: CheckRun) 
 
     markdown = make_markdown(unjudged)
 
-    assert "Lost or contradicted: not judged" in markdown
+    assert "Lost or contradicted facts: not judged" in markdown
     assert "Not judged: too slow" in markdown

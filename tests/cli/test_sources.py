@@ -33,7 +33,7 @@ def test_a_source_is_added_with_a_schedule_listed_and_removed(
 
     out = capsys.readouterr().out
     assert "added s3://docs/handbook; it is read on the schedule '0 6 * * *'" in out
-    assert "s3://docs/handbook\n  not read yet, next " in out
+    assert "s3://docs/handbook\n  not yet read, next " in out
     assert " 06:00 UTC (0 6 * * *)" in out
 
     assert main(["sources", "remove", "s3://docs/handbook"]) == 0
@@ -68,7 +68,7 @@ def test_an_address_with_credentials_of_the_machine_becomes_no_source(
 ) -> None:
     assert main([*action, "http://169.254.169.254/latest/"]) == 1
 
-    assert "found 169.254.169.254 at one where machines keep" in capsys.readouterr().err
+    assert "169.254.169.254 has an address where machines keep" in capsys.readouterr().err
     assert open_source_registry((data, "default", "default")).list_own() == []
 
 

@@ -255,7 +255,9 @@ async def test_a_mail_that_ends_the_process_is_not_parsed_again(server: MailboxS
     again = await read(server, desk).poll()
 
     assert (again, desk.delivered, await server.is_read()) == (0, [], True)
-    assert desk.reports[-1].startswith("1 e-mails")
+    assert desk.reports[-1].startswith(
+        "replies to visitors that could not be read and were not delivered: 1"
+    )
 
 
 async def test_an_answer_that_was_not_acknowledged_is_delivered_again_under_its_id(

@@ -124,7 +124,9 @@ async def test_no_connection_is_opened_to_a_private_address(site: Website) -> No
 
     resolver = GuardedResolver(resolve)
     async with Fetcher(QUICK, resolver, "refdesk/test") as fetcher:
-        with pytest.raises(AddressRefusedError, match=r"docs\.test at 127\.0\.0\.1"):
+        with pytest.raises(
+            AddressRefusedError, match=r"docs\.test has the private address 127\.0\.0\.1"
+        ):
             await fetcher.get(f"http://docs.test:{site.port}/")
 
     assert site.requests == []

@@ -88,7 +88,7 @@ def test_a_taken_port_is_named() -> None:
 
     with (
         serve_health(PrometheusMeter()) as port,
-        pytest.raises(HealthPortError, match=f"found {port}: "),
+        pytest.raises(HealthPortError, match=f"port {port} "),
         serving(port, registry, dead=str, unready=str, host="127.0.0.1"),
     ):
         pytest.fail("two servers on one port")

@@ -15,10 +15,10 @@ Ask = Callable[[str], Awaitable[None]]
 class Setting:
     """The settings of a measured system.
 
-    Workers connect to Redis at `worker_url`, the client at `client_url`: one may be a proxy.
-    `lease_seconds` (0: the system's default) is how long an unresponsive worker keeps its entries;
-    `works` is False for a system that only submits. `folder` is for the files of the system.
-    `shards` is the number of shards of Refdesk's streams.
+    Workers connect to Redis at `worker_url`, and the client at `client_url`; either of them may be
+    a proxy. `lease_seconds` (0: the system's default) is how long an unresponsive worker keeps its
+    entries; `works` is False for a system that only submits. `folder` is for the files of the
+    system. `shards` is the number of shards of Refdesk's streams.
     """
 
     worker_url: str
@@ -125,7 +125,7 @@ SYSTEMS = (
 
 
 def is_installed(system: System) -> bool:
-    """Return whether all of its packages are installed."""
+    """Return whether all packages of a system are installed."""
     try:
         versions(system)
     except PackageNotFoundError:
@@ -134,5 +134,5 @@ def is_installed(system: System) -> bool:
 
 
 def versions(system: System) -> str:
-    """Return the versions of its packages."""
+    """Return the versions of a system's packages."""
     return ", ".join(f"{name} {version(name)}" for name in system.packages)

@@ -1,8 +1,9 @@
 """The raw limit: only reads and writes entries in batches with redis-py.
 
-Two loops, so that one prepares while the other waits, each take up to that many entries of all nine
-streams in one `XREADGROUP`, then acknowledge, delete and add in one pipeline: two round trips for a
-batch. The question's bytes are passed on unread, next to its name and step.
+There are two loops, so that one prepares a batch while the other waits. Each loop reads up to
+`AT_ONCE` entries of each of the nine streams in one `XREADGROUP`, then acknowledges, deletes and
+adds entries in one pipeline: two round trips for a batch. The content of the question is passed on
+without being parsed, next to its name and step.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
 
 
 def _encode(setting: Setting) -> Callable[[int], bytes]:
-    """Return the bytes of the question after that many roles have written."""
+    """Return a function that returns the encoded question after a number of roles have written."""
     message = setting.payload.opening("-")
     frames = [json.dumps(message).encode()]
     for role in ROLES:

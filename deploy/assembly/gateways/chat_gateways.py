@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 DRAFT_SECONDS = 1.0
-"""Slack and Telegram allow about one message per second in a chat, including edits."""
+"""The minimum time between two edits of a draft. Slack and Telegram allow about one message per
+second in a chat, including edits.
+"""
 MakeUserGroups = Callable[[Iterable[str]], UserGroups]
 """Returns the user groups with these ids."""
 _TABLES = frozenset({"people", "places"})

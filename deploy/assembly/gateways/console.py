@@ -78,8 +78,8 @@ class ConsoleParts:
 
 @asynccontextmanager
 async def operating(runtime: Runtime, catalog: OwnedCatalog) -> AsyncIterator[ConsoleOperations]:
-    """Provide the operations. If the process stops while a source is being ingested, that ingestion
-    is repeated later.
+    """Provide the operations of owners on sources. If the process stops while a source is being
+    ingested, that ingestion is repeated later.
     """
     settings = {
         assistant.assistant_key: assistant for assistant in runtime.settings.of_assistants()

@@ -28,7 +28,7 @@ from gateway.answer import Opens
 from gateway.review_ports import DocumentRefusedError, ReportForm
 
 Report = ReviewReport | PrintedReport
-"""A report; reports of earlier versions are stored as printed."""
+"""A report; earlier versions stored it as a `PrintedReport`."""
 LinkOpener = Callable[[str], str]
 """Returns the URL that a reader can open for a link in a report, or an empty string."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
@@ -40,7 +40,7 @@ _BASES = ("https://", "http://", "file://")
 
 
 class StoredReports:
-    """A `gateway.review_ports.ReportRenderer`.
+    """A `gateway.review_ports.ReportRenderer` for the reports in replies and in the store.
 
     Large reports are stored with the conversation; small ones are part of the reply.
     """

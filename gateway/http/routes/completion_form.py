@@ -193,7 +193,7 @@ def extensions_of(answer: Answer) -> Fields:
 
 
 def usage_of(journal: Sequence[JournalEntry]) -> CompletionUsage:
-    """Return the total tokens of all model calls; `offline` uses none."""
+    """Return the total tokens of all model calls."""
     calls = [entry.fields for entry in journal if entry.kind == "model_call"]
     prompt = sum(read_whole(call.get("input_tokens")) for call in calls)
     completion = sum(read_whole(call.get("output_tokens")) for call in calls)
@@ -225,7 +225,7 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
 
 
 def clean_turn(text: str) -> str:
-    """Return text as the desk reads it; empty text stays empty."""
+    """Return text cleaned like a message; empty text stays empty."""
     try:
         return clean_text(text, longest=len(text))
     except MessageError:

@@ -100,8 +100,8 @@ class MessageFollower:
     async def read_trajectory(
         self, access: ConversationAccess, message_id: str
     ) -> MessageTrajectory:
-        """Return the trajectory of a message. Visitors are rejected, as they are for its model
-        usage.
+        """Return the trajectory of a message. Visitors are rejected, because it contains results of
+        tools.
         """
         if access.caller.public:
             raise ForbiddenError(

@@ -303,8 +303,9 @@ class Messages:
 
 
 def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
-    """Return the way of answering that a request names; raises an error if it is unknown, or if the
-    caller is a visitor.
+    """Return the way of answering that a request names, if any.
+
+    Raises an error if the way is unknown, or if the caller is a visitor.
     """
     if way is None:
         return None

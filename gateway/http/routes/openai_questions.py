@@ -46,10 +46,10 @@ OPENAI = "openai"
 class WantedAnswer:
     """The content of a request, independent of its route.
 
-    `kind` identifies the route in IDs. `messages` is a history that ends with the question, unless
-    the desk stores the conversation. In that case, it is `conversation_id`, or a new one if
-    `is_kept` is true and there was no answer before. `foreign_tool` is the parameter with which a
-    caller offers tools.
+    `kind` identifies the route in IDs. `messages` ends with the question; the messages before it
+    are the history, unless the desk stores the conversation. A stored conversation is the one with
+    the id `conversation_id` or, if `is_kept` is true and `messages` contains no answer, a new one.
+    `foreign_tool` is the parameter with which a caller offers tools.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The route for OpenAI's responses, with answers as items that are streamed as events.
 
-The desk stores the first response of a conversation, unless `store` is false, so that the next
-request can refer to it as `previous_response_id`. A client that sends its history stores the
+The desk stores a conversation, unless `store` is false in its first request, so that a request can
+refer to an earlier response as `previous_response_id`. A client that sends its history stores the
 conversation itself.
 """
 

@@ -203,9 +203,7 @@ class ReviewName(BaseModel, frozen=True):
 
 
 def read_review_id(review_id: str) -> ReviewName:
-    """Return the conversation and message in a review's id; an impossible id is treated as
-    unknown.
-    """
+    """Return the conversation and message in a review's id; an invalid id is treated as unknown."""
     conversation_id, mark, message_id = review_id.rpartition(_MARK)
     if not mark or not conversation_id or not message_id:
         raise unknown("review")

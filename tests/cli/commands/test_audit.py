@@ -48,7 +48,7 @@ def test_an_answer_with_good_citations_passes(
             "120 days",
             "kept for 120 days”, but the source says “reports are kept for 90 days",
         ),
-        ("[1] Delivery reports >", "[1] Delivery receipts >", "found none"),
+        ("[1] Delivery reports >", "[1] Delivery receipts >", "no document or passage"),
     ],
 )
 def test_a_planted_false_citation_is_found(

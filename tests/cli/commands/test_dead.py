@@ -164,5 +164,5 @@ async def test_a_branch_does_not_run_again_without_its_question() -> None:
     producer: Any = None  # nothing is submitted
     letters = DeadLetters(producer, lambda _key, _language: "", "en", 60.0, lambda *_: 60.0)
 
-    with pytest.raises(MessageError, match=f"the branch t1 of {envelope.message_id}"):
+    with pytest.raises(MessageError, match=f"branch t1 of message {envelope.message_id}"):
         await letters.retry(letter, deliver=False)

@@ -72,7 +72,7 @@ def test_nothing_is_removed_without_a_name_or_with_an_unknown_one(run: Run, fold
     assert nameless.status == 1
     assert "requires an id, a file, a folder or a pattern" in nameless.err
     assert unknown.status == 3
-    assert "there are no documents that 'nobody' names" in unknown.out
+    assert "there are no documents that match 'nobody'" in unknown.out
     assert len(list_ids(run)) == 3
 
 

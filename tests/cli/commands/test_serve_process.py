@@ -213,5 +213,5 @@ def test_a_port_that_is_taken_is_reported_at_once(tmp_path: Path) -> None:
         ended = refdesk(tmp_path, "serve", "--gateway-only", "--port", str(port))
 
     assert ended.returncode == 1
-    assert f"found 127.0.0.1:{port}" in ended.stderr
+    assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1

@@ -135,7 +135,7 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("[[question]\n", "golden.toml", "golden.toml: expected TOML, found: "),
+        ("[[question]\n", "golden.toml", "golden.toml is not valid TOML: "),
         ("title = 'x'\n", "golden.toml", "golden.toml: expected only [[question]] tables, found "),
         ('\n{"question": \n', "golden.jsonl", "golden.jsonl:2: not valid JSON: "),
         ("questions: [\n", "golden.yaml", "golden.yaml is not valid YAML: line 2: while "),
@@ -145,7 +145,7 @@ def test_every_fault_names_its_file_and_question_and_what_was_expected(tmp_path:
         ("- 1\n", "golden.yaml", "golden.yaml: expected only a list of questions, found "),
         ("[1]\n", "golden.jsonl", "golden.jsonl:1: expected a JSON object, found [1]"),
         ("[" * 90_000, "golden.jsonl", "golden.jsonl:1: not valid JSON: "),
-        ("# nothing\n", "golden.toml", " contains no questions"),
+        ("# nothing\n", "golden.toml", "golden.toml contains no questions"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(

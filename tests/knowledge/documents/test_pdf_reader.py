@@ -221,7 +221,7 @@ def test_a_heading_of_the_outline_keeps_the_number_that_its_page_shows() -> None
     ],
 )
 def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:
-    with pytest.raises(WrongFormatError, match=f"expected a PDF, found {found}"):
+    with pytest.raises(WrongFormatError, match=found):
         pdf.read(data, "a.pdf")
 
 
@@ -229,7 +229,7 @@ def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:
 def test_a_pdf_that_is_cut_off_is_reported(share: float) -> None:
     whole = print_pdf([["Rates are low."], ["Calls are free."]])
 
-    with pytest.raises(ReadingError, match=r"expected (a PDF|text)"):
+    with pytest.raises(ReadingError, match=r"the PDF is damaged|text"):
         pdf.read(whole[: int(len(whole) * share)], "a.pdf")
 
 

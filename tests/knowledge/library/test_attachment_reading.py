@@ -76,8 +76,8 @@ async def test_what_a_file_claims_about_its_id_and_its_groups_changes_nothing() 
         ("a.docx", b"PK no archive", ReadingError, "expected"),
         ("a.exe", b"MZ", WrongFormatError, "expected one of"),
         ("a", b"text", WrongFormatError, "no suffix"),
-        ("many.jsonl", b'{"text": "one"}', WrongFormatError, "one document"),
-        ("mail.mbox", b"From a", WrongFormatError, "one document"),
+        ("many.jsonl", b'{"text": "one"}', WrongFormatError, "several documents"),
+        ("mail.mbox", b"From a", WrongFormatError, "several documents"),
     ],
 )
 async def test_bad_input_is_refused_with_the_reason(

@@ -156,7 +156,7 @@ def test_other_models_are_known_by_name_without_being_downloaded() -> None:
     result = local_embedder("BAAI/bge-small-en-v1.5@fastembed")
 
     assert (result.name, result.dimensions) == ("BAAI/bge-small-en-v1.5@fastembed", 384)
-    with pytest.raises(EmbeddingFailed, match="found 'nobody/knows-it'"):
+    with pytest.raises(EmbeddingFailed, match="embedding model 'nobody/knows-it'"):
         local_embedder("nobody/knows-it@fastembed")
 
 

@@ -162,7 +162,9 @@ async def test_another_embedding_model_is_refused_by_name(opening: Opening) -> N
     if (await first.info()).location != "memory":
         await first.close()
 
-    with pytest.raises(IndexMismatch, match=r"'words' \(64 numbers, .* alike\), not with 'others'"):
+    with pytest.raises(
+        IndexMismatch, match=r"'words' \(64 dimensions, .* alike\), not with 'others'"
+    ):
         await opening(identity(embedding="others"))
 
 
@@ -182,7 +184,7 @@ async def test_vectors_must_fit_the_chunks(index: Index) -> None:
 
     with pytest.raises(ValueError, match="expected 2 vectors"):
         await index.put(made, [embed_text("one")], "library")
-    with pytest.raises(ValueError, match="of 64 numbers"):
+    with pytest.raises(ValueError, match="with 64 dimensions"):
         await index.put(made, [[1.0], [1.0]], "library")
     assert await index.versions() == {}
 

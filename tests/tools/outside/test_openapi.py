@@ -173,7 +173,7 @@ async def test_statuses_are_clear_results(
     changed = await call(tools, "createTicket", NEW)
 
     assert (read.error_type, tries) == (ToolErrorType.EXECUTION, read_tries)
-    assert f"tickets answered {status}" in (read.error or "")
+    assert f"tickets responded with status {status}" in (read.error or "")
     assert changed.error_type is effect
     assert len(server.requests) == read_tries + 1
 
