@@ -63,7 +63,7 @@ def test_the_kinds_of_journal_events_are_slugs_and_those_that_are_written() -> N
 @pytest.mark.parametrize(
     "names", [Role, StageEvent, Counter, Outcome, ClarificationReason], ids=str
 )
-def test_what_the_flow_writes_into_a_journal_is_a_slug(names: type[StrEnum]) -> None:
+def test_journal_values_of_the_flow_are_slugs(names: type[StrEnum]) -> None:
     assert find_others({name.value for name in names}) == set()
 
 

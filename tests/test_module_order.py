@@ -83,7 +83,7 @@ def test_constants_come_first_then_classes_then_functions_and_private_ones_last(
     ],
     ids=["an instance", "a value of a function", "a base", "a decorator", "an annotation"],
 )
-def test_what_is_needed_while_a_module_is_imported_stays_above(given: str) -> None:
+def test_definitions_needed_during_import_stay_above(given: str) -> None:
     assert order_module(given) == given
 
 

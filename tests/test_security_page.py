@@ -217,7 +217,7 @@ def test_every_page_that_the_page_links_exists() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "SECURITY.md", "docs/operations.md"])
-def test_who_reads_on_is_led_to_the_page(page: str) -> None:
+def test_a_short_section_links_to_the_complete_page(page: str) -> None:
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text())
 
     assert PAGE in {((ROOT / page).parent / target).resolve() for target in targets}

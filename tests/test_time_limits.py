@@ -70,7 +70,7 @@ def test_a_test_has_more_time_on_a_slower_machine(
     assert limit.find_more_seconds(inspect.currentframe()) == more_seconds
 
 
-def test_what_pytest_records_of_fixtures_is_not_interrupted(
+def test_the_bookkeeping_of_fixtures_is_not_interrupted(
     request: pytest.FixtureRequest,
 ) -> None:
     limit = limit_of(request.node, slowness=1.0, elapsed=60.0)

@@ -83,7 +83,7 @@ async def test_waiting_messages_reduce_admission(harness: BrokerHarness) -> None
 
 
 @ON_REAL
-async def test_where_nothing_waits_admission_accepts_more_and_more(harness: BrokerHarness) -> None:
+async def test_admission_increases_its_limit_while_nothing_waits(harness: BrokerHarness) -> None:
     record_pace(harness)
     held: list[Delivery] = []
     numbers = itertools.count()

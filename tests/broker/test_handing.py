@@ -62,7 +62,7 @@ async def test_a_consumer_that_has_left_receives_no_entries(harness: BrokerHarne
     assert hands.held == []
 
 
-async def test_who_came_first_goes_first(harness: BrokerHarness) -> None:
+async def test_submissions_are_handled_in_their_order(harness: BrokerHarness) -> None:
     hands, first = RecordingConsumer(), question(conversation="c1")
     await harness.submit(first)
 

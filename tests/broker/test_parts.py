@@ -206,7 +206,7 @@ async def test_base_frames_have_a_time_to_live(harness: BrokerHarness) -> None:
     assert await harness.client.pttl(question_keys(question(), 0).frames) > 60_000
 
 
-async def test_who_takes_a_part_of_a_question_that_ended_lets_go_of_it(
+async def test_a_worker_releases_a_partial_frame_of_an_ended_question(
     harness: BrokerHarness,
 ) -> None:
     delivery, _ = await two_hops(harness)

@@ -209,7 +209,7 @@ async def test_a_new_reader_still_receives_its_own_reply(
 
 
 @pytest.mark.parametrize("answer", ["arrives", "was somebody else's", "was lost"])
-async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_report(
+async def test_an_outcome_is_read_only_if_the_settlement_of_this_process_does_not_report_it(
     harness: BrokerHarness, answer: str
 ) -> None:
     replies = make_watched_waiter(harness)

@@ -44,7 +44,7 @@ def test_only_marks_are_numbered_again() -> None:
     )
 
 
-def test_what_closes_up_to_a_mark_after_a_removal_is_removed_too() -> None:
+def test_punctuation_next_to_a_removed_mark_is_removed_too() -> None:
     assert read_marks(keep_known_marks("so [[7]7]", {1})) == ()
 
 

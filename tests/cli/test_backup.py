@@ -84,7 +84,7 @@ async def backup(tmp_path: Path, redis_url: str) -> tuple[Path, dict[str, str]]:
     return file, answers
 
 
-async def test_what_was_in_the_backup_is_there_once_and_open_questions_go_on(
+async def test_a_restored_backup_contains_everything_once_and_open_questions_continue(
     backup: tuple[Path, dict[str, str]], tmp_path: Path, redis_url: str
 ) -> None:
     file, answers = backup

@@ -120,7 +120,7 @@ def test_a_terminal_shows_both_answers_and_the_numbers_in_80_columns(run: CheckR
     assert json.loads(json.dumps(describe_run(run)))["newly_answered"] == 1
 
 
-def test_what_could_not_be_checked_is_in_every_report(run: CheckRun) -> None:
+def test_unchecked_items_are_listed_in_every_report(run: CheckRun) -> None:
     failed = replace(run, notes=("docs/a.md could not be read: it is encrypted",))
 
     for report in (

@@ -227,7 +227,7 @@ def test_markdown_is_the_text_as_written_with_lists_of_its_options_and_sources(
     )
 
 
-def test_what_stands_around_an_answer_is_in_its_language() -> None:
+def test_the_text_around_an_answer_is_in_its_language() -> None:
     sources: list[JsonValue] = [source(1, "Regeln"), {**source(2, "Preis"), "path": "tool:c1"}]
     around = {"answered_by": "search", "termination_reason": "regenerate_limit", "message_id": "m"}
 

@@ -42,7 +42,7 @@ def test_a_command_first_prints_which_file_it_reads(folder: Path) -> None:
     assert result.stdout == ""
 
 
-def test_where_no_file_is_read_nothing_is_said(folder: Path) -> None:
+def test_nothing_is_reported_if_no_file_is_read(folder: Path) -> None:
     assert list_described() == []
     assert load_settings().domain_name == "Documentation Assistant"
 

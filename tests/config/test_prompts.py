@@ -326,7 +326,7 @@ def test_no_invisible_character_reaches_a_model() -> None:
 
 
 @pytest.mark.parametrize("said", ["Which?\n1. Tray\n2. Toner", "Hello."], ids=["last", "earlier"])
-def test_what_the_desk_asked_stands_once_in_the_prompts_that_read_the_reply(said: str) -> None:
+def test_a_clarification_appears_once_in_the_prompts_that_read_its_reply(said: str) -> None:
     asked = "Which?\n1. Tray\n2. Toner"
     reason = ClarificationReason.AMBIGUOUS_QUERY
     pause = Pause(

@@ -104,7 +104,7 @@ async def test_a_long_running_process_loads_every_agent_at_its_start(
 
 
 @pytest.mark.redis
-async def test_who_handed_a_question_over_answers_it_when_the_owner_leaves(
+async def test_a_process_answers_its_own_question_when_the_owner_of_the_data_folder_leaves(
     library: Path, redis_url: str
 ) -> None:
     settings = settings_of(library, redis_url=redis_url)
@@ -133,7 +133,7 @@ async def test_a_command_that_ends_drops_no_model_call_that_it_makes_for_others(
 
 
 @pytest.mark.redis
-async def test_who_handed_documents_over_reads_them_when_the_owner_leaves(
+async def test_a_process_reads_its_own_documents_when_the_owner_of_the_data_folder_leaves(
     tmp_path: Path, redis_url: str
 ) -> None:
     settings = settings_of(tmp_path / "data", redis_url=redis_url, tenant="left")

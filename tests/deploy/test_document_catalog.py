@@ -128,7 +128,7 @@ async def test_the_owner_of_the_index_serves_its_documents_and_another_process_h
         await check_documents(client, tmp_path / "docs")
 
 
-async def test_who_may_read_a_document_is_chosen_through_its_owner(owner: Runtime) -> None:
+async def test_access_to_a_document_is_set_through_its_owner(owner: Runtime) -> None:
     async with open_other_process(owner) as client:
         catalog = make_catalog(owner.settings, owner.broker, None)
         name = (owner.settings.tenant, owner.settings.assistant)

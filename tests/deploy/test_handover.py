@@ -294,7 +294,7 @@ async def test_one_address_and_one_visitor_receive_a_few_links_in_a_day(
 
 
 @pytest.mark.parametrize("address", ["ada", "a@b\r\nBcc: c@d.test", "a@b.test, c@d.test"])
-async def test_what_is_no_address_is_refused(
+async def test_an_invalid_address_is_refused(
     runtime: Runtime, mail: MailServer, address: str
 ) -> None:
     async with open_client(runtime) as client:
@@ -572,7 +572,7 @@ async def test_nobody_types_the_answer_of_a_person(runtime: Runtime) -> None:
     assert not [text for text in answers if text.startswith("A person answered")]
 
 
-async def test_who_may_not_follow_a_message_hands_nothing_over(
+async def test_a_key_that_may_not_follow_a_message_cannot_hand_it_over(
     runtime: Runtime, mail: MailServer
 ) -> None:
     async with open_client(runtime) as client:

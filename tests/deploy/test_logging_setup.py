@@ -48,7 +48,7 @@ def test_a_line_names_the_conversation_and_the_message(capsys: pytest.CaptureFix
     }
 
 
-def test_what_is_below_the_level_is_not_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_below_the_level_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("warning")
 
     structlog.get_logger("worker").info("quiet")
@@ -58,7 +58,7 @@ def test_what_is_below_the_level_is_not_said(capsys: pytest.CaptureFixture[str])
     assert [line["event"] for line in lines(capsys)] == ["loud"]
 
 
-def test_what_libraries_log_is_said_once_and_in_the_same_form(
+def test_events_of_libraries_are_logged_once_in_the_same_format(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logging("warning")
@@ -89,7 +89,7 @@ def test_a_retry_is_news_and_no_warning(
     assert [line["event"] for line in lines(capsys)] == levels
 
 
-def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_secret_settings_are_never_logged(capsys: pytest.CaptureFixture[str]) -> None:
     settings = load_settings(
         _env_file=None, openai_api_key='sk-"quoted"-key', redis_url="redis://:p%40ss@redis:6379/0"
     )
@@ -152,7 +152,7 @@ CANARY = "canary-7f3a"
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
-def test_what_an_error_quotes_of_people_stands_in_no_line_but_its_kind_and_place_do(
+def test_an_error_is_logged_with_its_kind_and_location_but_without_personal_text(
     level: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logging(level)

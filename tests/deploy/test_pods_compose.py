@@ -183,7 +183,7 @@ def test_only_parts_that_call_tools_mount_the_folder_of_outside_tools(
     assert {name for name, found in mounts.items() if mount in found} == calling
 
 
-def test_what_must_survive_a_restart_has_a_named_volume(services: dict[str, Service]) -> None:
+def test_persistent_data_has_a_named_volume(services: dict[str, Service]) -> None:
     owners = {"search": "search:/data", "gateway": "gateway:/data"}
 
     named = {name: services[name]["volumes"][0] for name in owners}

@@ -99,14 +99,14 @@ def test_both_stages_start_from_one_image_that_can_be_pinned_by_its_digest() -> 
     assert stages == ["${PYTHON_IMAGE}"] * 2
 
 
-def test_what_the_image_asks_of_itself_is_what_a_worker_serves() -> None:
+def test_the_health_check_of_the_image_requests_a_path_that_a_worker_serves() -> None:
     assert "HEALTH_PORT=9090" in last("ENV")
     assert "/healthz" in last("HEALTHCHECK")
     assert "9090" in last("EXPOSE").split()
 
 
 @pytest.mark.slow
-def test_what_is_copied_makes_a_whole_wheel(tmp_path: Path) -> None:
+def test_the_copied_files_build_a_complete_wheel(tmp_path: Path) -> None:
     source, made = tmp_path / "source", tmp_path / "made"
     for name in find_tracked(*list_copied()):
         if let_in(name):

@@ -135,7 +135,7 @@ async def test_work_that_goes_well_is_counted_by_role(running: Pods) -> None:
     ]
 
 
-async def test_what_waits_and_what_runs_is_what_redis_says(running: Pods) -> None:
+async def test_the_waiting_and_running_counts_match_redis(running: Pods) -> None:
     pod = await running.start()
     await running.submit("slow-1")
     await running.hanging()
@@ -161,7 +161,7 @@ async def test_retries_and_dead_letters_are_counted(running: Pods) -> None:
     assert await pod.metric("refdesk_redelivered_total", role="essence") == 0
 
 
-async def test_what_a_killed_worker_left_is_counted_where_it_goes_on(running: Pods) -> None:
+async def test_entries_of_a_killed_worker_are_counted_where_they_continue(running: Pods) -> None:
     killed = await running.start()
     await running.submit("slow-1")
     await running.hanging()

@@ -11,7 +11,7 @@ from tests.support.app_harness import settings_of
 from tests.support.empty_redis import play_redis
 
 
-async def test_what_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
+async def test_a_question_that_ended_without_a_recorder_is_recorded_once(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     endpoint = play_redis()
     store = connect_records(settings.records_url, settings.refdesk_data)

@@ -105,7 +105,9 @@ async def test_a_question_is_answered_by_users_who_may_do_no_harm(
     assert await guarded.refusals() == []
 
 
-async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: GuardedRedis) -> None:
+async def test_gateways_and_operators_can_access_the_keys_that_they_store(
+    guarded: GuardedRedis,
+) -> None:
     client = guarded.endpoint(GATEWAY).client()
     chat = guarded.endpoint(CHAT).client()
     keys = StoredKeys(client)

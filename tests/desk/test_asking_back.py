@@ -146,7 +146,7 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
     assert found["related_history"][0].endswith("(Set up a webhook)")
 
 
-async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
+async def test_a_skipped_clarification_leads_to_an_answer_that_states_its_assumption(
     open_app: OpenApp,
 ) -> None:
     draft = RespondOutput(status="answered", answer="Register first. [1]", confidence=0.9)
@@ -161,7 +161,7 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
     assert reply["sources"]
 
 
-async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
+async def test_an_abandoned_clarification_gets_the_fixed_text_without_a_search(
     open_app: OpenApp,
 ) -> None:
     async with open_app(make_model()) as harness:
@@ -195,7 +195,9 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(open_app:
     assert pause == 0
 
 
-async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
+async def test_the_prompt_for_a_clarification_states_which_stage_requested_it(
+    open_app: OpenApp,
+) -> None:
     model = make_model(clarify=[ClarifyOutput(text="Which setup do you mean?")])
 
     async with open_app(model) as harness:

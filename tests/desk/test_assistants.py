@@ -169,7 +169,7 @@ def test_prompts_injected_into_a_process_replace_those_of_every_folder_also_late
 
 
 @pytest.mark.parametrize(
-    ("prompt", "message"), [("none.txt", "found none"), ("../secret.txt", "prompt")]
+    ("prompt", "message"), [("none.txt", "exists neither in"), ("../secret.txt", "prompt")]
 )
 def test_a_specialist_whose_prompt_is_missing_ends_the_start(
     tmp_path: Path, prompt: str, message: str
@@ -187,7 +187,7 @@ def test_a_specialist_whose_prompt_is_missing_ends_the_start(
         ("responde.txt", OWN, "found responde.txt"),
         ("scope.md", OWN, "found no file .txt"),
         ("scope.txt", "Only one part.", "must contain exactly one line '---'"),
-        ("scope.txt", "Sys.\n---\n{{ secret }}", "found ['secret']"),
+        ("scope.txt", "Sys.\n---\n{{ secret }}", "uses unknown variables"),
         ("scope.txt", "Sys.\n---\n{% if %}", "is not a valid Jinja template"),
     ],
 )

@@ -93,7 +93,7 @@ async def test_a_person_of_the_group_gets_the_answer_and_its_source(
     assert [source["title"] for source in reply["sources"]] == ["Bonus of managers"]
 
 
-async def test_who_loses_a_group_gets_nothing_of_the_earlier_conversation(
+async def test_a_user_who_loses_a_group_gets_nothing_of_the_earlier_conversation(
     with_hidden: AppHarness,
 ) -> None:
     driver = with_hidden.driver()

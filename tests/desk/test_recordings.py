@@ -110,7 +110,7 @@ def test_every_stage_of_the_plain_way_has_a_recording_of_its_prompt() -> None:
         ("Within [14] days, as it stands there.", []),
     ],
 )
-def test_what_a_real_model_invented_is_found(text: str, faults: list[str]) -> None:
+def test_the_inventions_of_a_real_model_are_found(text: str, faults: list[str]) -> None:
     given = ["valid for 7 days, 1000 times, within [14] days, https://docs.acme.test/a"]
     source = Source(number=1, title="Invitations")
     answer = Answer(

@@ -191,7 +191,7 @@ async def test_entries_that_cannot_be_used_are_listed_beside_the_others_and_remo
 
     assert listed[str(folder)]["state"] == "waiting"
     assert "spec.region" in listed["s3://docs/later"]["reasons"][0]
-    assert "within 5 years" in listed["s3://docs/never"]["reasons"][0]
+    assert "within the next 5 years" in listed["s3://docs/never"]["reasons"][0]
     assert later in stored
     assert (removed, [item["source"] for item in left]) == ([204, 204], [str(folder)])
 
@@ -212,8 +212,8 @@ async def test_a_source_that_the_settings_do_not_name_is_refused(
         ({"source": "confluence://evil.example/HR"}, "cannot be added over HTTP"),
         ({"source": "ftp://host"}, "expected a path"),
         ({"source": "s3://docs/a", "schedule": "daily"}, "expected a schedule"),
-        ({"source": "s3://docs/a", "schedule": "0 0 31 2 *"}, "within 5 years"),
-        ({"source": "s3://docs/a", "schedule": "0 0 31 4,6,9,11 *"}, "within 5 years"),
+        ({"source": "s3://docs/a", "schedule": "0 0 31 2 *"}, "within the next 5 years"),
+        ({"source": "s3://docs/a", "schedule": "0 0 31 4,6,9,11 *"}, "within the next 5 years"),
         ({"source": "s3://docs/a", "schedule": "* * * * * *"}, "with five fields"),
         ({"source": "s3://docs/a", "schedule": "R R * * *"}, "with five fields"),
     ]

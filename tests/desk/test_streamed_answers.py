@@ -117,7 +117,7 @@ async def test_a_sentence_that_the_judge_rejects_is_taken_back(
     assert asked.retracted[-1] == [SECOND]
 
 
-async def test_what_the_checks_without_a_model_fault_is_never_shown(
+async def test_text_that_fails_the_checks_without_a_model_is_never_shown(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     invented = "Then pay 4711 euros. [1]"

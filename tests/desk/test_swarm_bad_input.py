@@ -69,7 +69,7 @@ async def test_overlapping_briefs_of_a_model_are_worked_on_once(open_app: OpenAp
 
 
 @pytest.mark.parametrize("text", ["x" * MEGABYTES, ORDER], ids=["five megabytes", "instruction"])
-async def test_what_a_worker_writes_is_bounded_and_orders_nobody(
+async def test_the_text_of_a_worker_is_limited_and_never_an_instruction(
     open_app: OpenApp, text: str
 ) -> None:
     def work(conversation: Any) -> ModelMessage:
@@ -99,7 +99,7 @@ async def test_what_a_worker_writes_is_bounded_and_orders_nobody(
 @pytest.mark.parametrize(
     "things", ["webhooks, airships and zeppelins", "balloons, zeppelins and webhooks"]
 )
-async def test_what_is_found_is_answered_where_most_things_are_not(
+async def test_the_found_items_are_answered_even_if_most_are_missing(
     open_app: OpenApp, things: str
 ) -> None:
     async with open_app(way="swarm") as harness:

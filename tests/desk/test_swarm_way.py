@@ -122,7 +122,7 @@ async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(
     assert "way_fallback" not in reply
 
 
-async def test_what_workers_wrote_reaches_the_writer_and_a_table_names_an_absence_once(
+async def test_the_texts_of_workers_reach_the_writer_and_a_table_reports_an_absence_once(
     open_app: OpenApp,
 ) -> None:
     def work(conversation: Any) -> ModelMessage:

@@ -146,7 +146,7 @@ async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_furt
     model.script.assert_complete()
 
 
-async def test_what_a_writer_misses_in_the_question_is_asked_where_no_call_finds_it(
+async def test_information_missing_from_the_question_is_requested_if_no_tool_call_finds_it(
     open_app: OpenApp,
 ) -> None:
     asks = RespondOutput(status="missing_details", missing="the account that the event is about")

@@ -106,7 +106,7 @@ async def test_without_a_model_the_person_is_asked_whether_it_is_meant(open_app:
     assert reply["answered_by"] == "verified"
 
 
-async def test_who_meant_something_else_is_not_asked_again(open_app: OpenApp) -> None:
+async def test_a_user_who_meant_another_question_is_not_asked_again(open_app: OpenApp) -> None:
     async with open_app() as harness:
         await verify(harness, ANSWER)
         driver = harness.driver()

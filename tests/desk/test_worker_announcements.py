@@ -96,7 +96,7 @@ async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None
         board.away = True
 
 
-async def test_who_is_cancelled_or_fails_leaves_too() -> None:
+async def test_a_cancelled_or_failed_worker_also_leaves() -> None:
     failed, cancelled = Board(), Board()
 
     async def wait() -> None:

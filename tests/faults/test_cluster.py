@@ -96,7 +96,7 @@ async def test_a_question_of_every_shard_goes_its_way(harness: BrokerHarness) ->
     assert len(results) == SHARDS
 
 
-async def test_what_ends_otherwise_ends_on_every_shard(harness: BrokerHarness) -> None:
+async def test_every_kind_of_ending_works_on_every_shard(harness: BrokerHarness) -> None:
     asked = on_every_shard()
     for each in asked:
         await harness.submit(each, deadline_seconds=20.0)
@@ -144,7 +144,7 @@ async def is_blocked(harness: BrokerHarness) -> bool:
     return sum(int(info["blocked_clients"]) for info in answers) >= SHARDS
 
 
-async def test_who_never_prepared_the_server_receives_wakeups_of_all_its_slots(
+async def test_a_process_that_never_prepared_the_server_receives_wakeups_of_all_slots(
     harness: BrokerHarness,
 ) -> None:
     scheduler = RedisBroker(harness.client, shards=SHARDS).maintenance.scheduler

@@ -191,7 +191,7 @@ def test_a_call_is_billed_again_only_when_who_paid_it_died_before_it_was_stored(
 @pytest.mark.parametrize(
     ("forgotten_at", "found"), [(0.9, {"lost", "illegal"}), (1.0, set()), (1.1, set())]
 )
-def test_what_came_in_after_all_was_forgotten_is_remembered(
+def test_a_message_that_arrives_after_an_erasure_is_remembered(
     forgotten_at: float, found: set[str]
 ) -> None:
     # The question came at 1.0, by a journal of milliseconds.
@@ -322,7 +322,7 @@ def test_branches_return_in_any_order(branches: list[JournalEntry]) -> None:
          ("illegal", "went from 'call.completed' to response")),
     ],
 )  # fmt: skip
-def test_what_no_branch_may_do_is_found(
+def test_forbidden_steps_of_a_branch_are_found(
     middle: list[JournalEntry], problem: tuple[str, str]
 ) -> None:
     assert problem in list(problems([*BEFORE, SCATTER, *middle, *AFTER]))

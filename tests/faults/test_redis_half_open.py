@@ -54,7 +54,9 @@ async def test_a_blocking_read_on_a_dead_line_is_given_up_soon_after_its_time(
     assert seconds < BLOCK_SECONDS + LATE_SECONDS + SLACK_SECONDS * measure_slowness()
 
 
-async def test_what_one_line_missed_all_others_know(harness: BrokerHarness, proxy: Proxy) -> None:
+async def test_a_silence_on_one_connection_is_known_to_all_others(
+    harness: BrokerHarness, proxy: Proxy
+) -> None:
     await harness.submit()
     held = await harness.take()
     proxy.freeze()

@@ -99,7 +99,7 @@ async def test_whoever_follows_a_lost_question_sees_its_end(
     assert seen == ["accepted", "finished"]
 
 
-async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked_again(
+async def test_a_message_accepted_just_before_the_outage_is_reported_and_can_be_asked_again(
     server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("kept"))
@@ -118,7 +118,7 @@ async def test_what_was_accepted_in_the_last_moment_is_reported_and_may_be_asked
     assert await desk.submit(message("gone")) == Accepted()
 
 
-async def test_what_was_done_in_the_last_moment_is_done_again_and_ends_once(
+async def test_work_done_just_before_the_outage_is_repeated_and_ends_once(
     server: Server, harness: BrokerHarness, desk: Desk
 ) -> None:
     await desk.submit(message("m1"))

@@ -180,7 +180,7 @@ async def test_an_entry_is_buried_once(harness: BrokerHarness, losing: Any) -> N
     assert len(await harness.take_all("search")) == 1
 
 
-async def test_what_is_no_frame_of_ours_is_buried_once(harness: BrokerHarness, losing: Any) -> None:
+async def test_an_invalid_frame_is_buried_once(harness: BrokerHarness, losing: Any) -> None:
     await harness.client.xadd("rd:{0}:stream:manager", {"what": "ever"})
 
     assert await losing(harness.take_all()) == []

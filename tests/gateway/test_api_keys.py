@@ -32,7 +32,7 @@ from memory.key_names import api_keys_key
         ("https://" + "a" * 64 + ".com", None),
     ],
 )
-def test_what_people_write_is_read_as_the_origin_that_browsers_send(
+def test_a_typed_origin_is_read_as_the_origin_that_browsers_send(
     written: str, origin: str | None
 ) -> None:
     assert origin_in(written) == origin

@@ -212,7 +212,7 @@ async def test_an_outage_is_called_an_outage_and_known_keys_bridge_it_for_a_day(
     [None, "keys", [7], [{}], [{"kty": "oct", "k": "c2VjcmV0", "kid": "first"}],
      [publish("first", use="enc")], [publish("first", alg="RS512")], [{"kty": "RSA", "n": "?"}]],
 )  # fmt: skip
-async def test_what_is_no_public_key_for_signatures_verifies_nothing(listed: Any) -> None:
+async def test_a_key_that_is_not_a_public_signing_key_verifies_nothing(listed: Any) -> None:
     provider = FakeIdentityProvider(keys=listed)
 
     with pytest.raises((TokenError, ProviderUnavailableError)):
@@ -226,7 +226,7 @@ async def test_what_is_no_public_key_for_signatures_verifies_nothing(listed: Any
      "http://10.0.0.1/", "http://localhost.evil.com/"],
 )  # fmt: skip
 def test_an_address_that_must_not_be_fetched_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match=r"not allowed|expected"):
         check_address(address)
 
 
@@ -244,7 +244,7 @@ async def answer_badly(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": bodies.get(scope["path"], b'{"a": 1}')})
 
 
-async def test_what_a_provider_answers_is_bounded_and_no_redirect_is_followed() -> None:
+async def test_the_response_of_a_provider_is_limited_and_redirects_are_not_followed() -> None:
     listener = listening("127.0.0.1", 0)
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with serving(answer_badly, listener, asyncio.Event()):

@@ -47,7 +47,7 @@ def test_ascii_is_cleaned_like_any_other_text(text: str) -> None:
 
 
 @given(st.text(max_size=LONGEST_CHARACTERS))
-def test_what_is_accepted_can_always_be_encoded(text: str) -> None:
+def test_accepted_text_can_always_be_encoded(text: str) -> None:
     try:
         clean = clean_text(text)
     except MessageError:

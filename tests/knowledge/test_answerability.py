@@ -11,14 +11,14 @@ FOUND = {"dense1": 0.7, "bm": 0.8, "bmabs": 3.2, "n": 1.6}
 NOT_FOUND = {"dense1": 0.2, "bm": 0.3, "bmabs": 1.5, "n": 1.6}
 
 
-def test_what_is_found_is_answerable_and_covered() -> None:
+def test_a_found_passage_is_answerable_and_covered() -> None:
     assessed = assess(FOUND)
 
     assert assessed.answerability > 0.6
     assert assessed.coverage > 0.8
 
 
-def test_what_is_not_found_is_neither_answerable_nor_covered() -> None:
+def test_a_question_without_a_match_is_neither_answerable_nor_covered() -> None:
     missing = assess(NOT_FOUND)
 
     assert missing.answerability < 0.3

@@ -32,7 +32,7 @@ def test_a_page_cut_and_joined_says_everything_once(path: Path) -> None:
             assert words(section.text) == words(text) or not text
 
 
-def test_what_two_chunks_share_is_whole_words() -> None:
+def test_the_overlap_of_two_chunks_consists_of_whole_words() -> None:
     chunks = [
         Chunk(chunk_id="d#0", ordinal=0, text="Choose a"),
         Chunk(chunk_id="d#1", ordinal=1, text="a rule. Save it."),

@@ -42,5 +42,5 @@ def test_half_a_surrogate_has_a_fingerprint() -> None:
     assert of(inputs=Question(text="\ud800")) != of(inputs=Question(text="\ud801"))
 
 
-def test_where_one_text_ends_and_the_next_begins_counts() -> None:
+def test_the_boundary_between_two_texts_changes_the_fingerprint() -> None:
     assert digest("ab", "c") != digest("a", "bc")

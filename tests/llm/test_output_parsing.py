@@ -22,7 +22,7 @@ def test_a_null_where_none_is_allowed_is_a_field_that_was_left_out() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"verdict": None}, {"details": {"style": None, "from_now_on": "perhaps"}}]
 )
-def test_what_is_missing_or_wrong_beside_it_is_asked_for_again(wrong: dict[str, object]) -> None:
+def test_missing_or_invalid_fields_are_requested_again(wrong: dict[str, object]) -> None:
     with pytest.raises(NotReadable):
         read(json.dumps({**UNDERSTOOD, **wrong}), UnderstandOutput)
 

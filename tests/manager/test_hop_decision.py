@@ -144,7 +144,7 @@ def test_a_written_answer_of_each_way_outlives_a_limit_and_says_that_it_is_not_j
     assert reply.keys().isdisjoint({"is_unjudged", "is_cut", "lacks"})
 
 
-def test_what_rules_prove_false_is_left_out_of_an_unjudged_answer_which_says_so() -> None:
+def test_an_unjudged_answer_omits_and_reports_what_rules_prove_false() -> None:
     false = "It was 4711 in spring. [1]"
 
     reply = end(write(response=f"{ANSWER}\n\n{false}", missing="the fee of next year"))

@@ -136,7 +136,7 @@ async def test_a_process_reads_the_instructions_when_it_announces_itself(client:
     assert await process.announce() == expected == await controls.read()
 
 
-async def test_what_is_taken_back_is_as_it_was(client: Any) -> None:
+async def test_a_withdrawn_announcement_restores_the_earlier_state(client: Any) -> None:
     controls = RedisControls(client)
     await controls.pause(ROLES)
     await controls.set_level("debug")

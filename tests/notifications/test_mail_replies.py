@@ -67,7 +67,7 @@ def write_mail(
         (QUOTE, ""),
     ],
 )  # fmt: skip
-def test_what_a_reply_quotes_is_cut_off_in_any_language(text: str, found: str) -> None:
+def test_the_quotation_in_a_reply_is_removed_in_any_language(text: str, found: str) -> None:
     assert cut_reply(text, DESK) == found
 
 
@@ -233,7 +233,7 @@ async def test_mails_that_cannot_be_read_are_flagged_and_reported_and_the_next_a
 
     assert (delivered, await server.is_read()) == (1, True)
     [report] = desk.reports
-    assert report.startswith("2 replies to visitors could not be read")
+    assert report.startswith("replies to visitors that could not be read and were not delivered: 2")
     assert "(UID 101, 102)" in report
 
 
@@ -307,7 +307,7 @@ def make_odd(server: MailboxServer, calls: int = 1_000) -> OddMailbox:
     )
 
 
-async def test_what_a_mail_server_tells_unasked_hides_no_answer(server: MailboxServer) -> None:
+async def test_unsolicited_responses_of_a_mail_server_hide_no_answer(server: MailboxServer) -> None:
     desk = Desk()
     await server.put(write_mail())
 

@@ -80,7 +80,7 @@ async def test_an_email_to_a_recipient_who_does_not_exist_is_not_repeated(
     assert server.messages == []
 
 
-async def test_what_was_erased_before_the_repetition_is_not_sent(
+async def test_a_mail_erased_before_its_repetition_is_not_sent(
     harness: BrokerHarness, server: MailServer
 ) -> None:
     mails = make_mails(harness, server)

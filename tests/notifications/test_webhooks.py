@@ -168,7 +168,7 @@ async def test_a_process_that_dies_after_it_stored_a_delivery_doubles_nothing(de
     assert len(desk.ids) == 1
 
 
-async def test_what_no_endpoint_accepts_is_kept_for_the_owner_who_sends_it_again(
+async def test_an_event_that_no_endpoint_accepts_is_kept_until_the_owner_sends_it_again(
     desk: Desk,
 ) -> None:
     await desk.answer()
@@ -305,7 +305,7 @@ class Outage:
 @pytest.mark.parametrize(
     "error", [MemoryUnavailableError("away"), BrokerUnavailableError("away"), KeyError("odd")]
 )
-async def test_what_fails_while_a_webhook_is_in_flight_ends_no_other_delivery_and_no_job(
+async def test_a_failure_during_a_delivery_stops_no_other_delivery_and_no_job(
     desk: Desk, at: int, error: Exception
 ) -> None:
     """The first call claims both deliveries, the second and third end one each."""

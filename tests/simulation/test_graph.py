@@ -57,7 +57,7 @@ def test_every_order_of_what_may_happen_keeps_every_promise(scenario: Scenario, 
 @pytest.mark.parametrize(
     "actors", [ONE_MANAGER, pytest.param(PAUSED.actors, marks=pytest.mark.long)], ids=len
 )
-def test_what_is_left_out_of_a_state_changes_no_way_through_the_graph(
+def test_omitted_parts_of_a_state_change_no_path_through_the_graph(
     monkeypatch: pytest.MonkeyPatch, actors: dict[str, str]
 ) -> None:
     scenario = replace(PAUSED, times={"until_over": 1}, actors=actors)

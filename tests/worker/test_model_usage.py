@@ -46,7 +46,7 @@ def test_one_unknown_price_makes_the_sum_unknown() -> None:
 
 
 @pytest.mark.parametrize("calls", [[], [call(model="offline")], [JournalEntry("wrote", {})]])
-def test_where_no_vendor_was_asked_nothing_is_reported(calls: list[JournalEntry]) -> None:
+def test_no_usage_is_reported_without_a_vendor_call(calls: list[JournalEntry]) -> None:
     assert add_model_usage({}, calls) == {}
 
 

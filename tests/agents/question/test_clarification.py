@@ -179,7 +179,7 @@ async def test_near_pages_with_the_same_title_are_told_apart_by_what_is_above_th
     assert clarification.response.endswith("- Fees (2024)\n- Fees (2025)")
 
 
-async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_named() -> None:
+async def test_without_clarifications_the_closest_locations_are_named() -> None:
     options = tuple(
         ClarificationOption(label=text, crumbs=("Guide", text)) for text in ("A1", "B2")
     )
@@ -199,7 +199,7 @@ async def test_where_nobody_may_be_asked_back_the_places_of_the_question_are_nam
 
 
 @pytest.mark.parametrize("stage", ["guardrails", "search"])
-async def test_what_only_the_search_has_seen_is_not_called_unanswered_or_foreign(
+async def test_an_unjudged_search_result_is_not_called_unanswered_or_out_of_scope(
     stage: str,
 ) -> None:
     unmatched = Reads(
@@ -235,7 +235,7 @@ async def test_an_unclear_question_that_is_asked_back_no_more_is_not_called_unma
 
 
 @pytest.mark.parametrize("language", TEXTS.languages)
-def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
+def test_a_refusal_refers_to_the_passages_and_not_to_the_documents(language: str) -> None:
     said = TEXTS.text("decline_missing", language, topic=DOMAIN, question="How loud?")
 
     # Only where there is no document at all does a refusal say so of the desk's documents.
@@ -524,7 +524,9 @@ def test_an_honest_question_passes(text: str) -> None:
         ("", "empty"),
     ],
 )
-def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
+def test_a_text_with_links_instructions_or_further_requests_is_rejected(
+    text: str, fault: str
+) -> None:
     assert fault in find_fault(text, INPUTS)
 
 

@@ -98,7 +98,7 @@ async def test_help_explains_every_command_in_every_language(language: str) -> N
 
 
 @pytest.mark.parametrize("named", ["[x](//evil.test)", "https://evil.test", "<https://evil.test>"])
-async def test_what_is_repeated_of_a_command_leads_nowhere(named: str) -> None:
+async def test_a_repeated_command_contains_no_links(named: str) -> None:
     for reads in (
         Reads(command="set_language", arguments=(named,)),
         Reads(command=named),

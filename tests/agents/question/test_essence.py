@@ -99,7 +99,7 @@ async def test_one_of_several_questions_is_asked_alone_and_the_others_stay_offer
     assert writes.remaining_questions == (BOTH[1], "What is a route?")
 
 
-async def test_what_one_call_understood_is_used_without_another_call() -> None:
+async def test_the_result_of_the_combined_call_is_used_without_another_call() -> None:
     model = ScriptedModel([])
     understanding = make_understanding("How do I test a routing rule?", "follow_up")
 
@@ -331,7 +331,7 @@ async def test_a_turn_goes_on_as_typed_when_no_model_answers() -> None:
         ({"style": "usual", "answer_language": "Deutsch"}, Preferences(style="usual")),
     ],
 )
-async def test_what_a_user_wants_of_all_further_answers_is_remembered(
+async def test_a_preference_for_all_further_answers_is_remembered(
     said: dict[str, Any], chosen: Preferences
 ) -> None:
     alone = make_understanding("-", "new_topic", act="preference", **said)

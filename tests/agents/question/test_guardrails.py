@@ -149,7 +149,7 @@ async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
     assert related == [() if has_model else ("What is a rule?",)]
 
 
-async def test_what_is_out_of_scope_is_declined_before_anything_is_asked() -> None:
+async def test_an_out_of_scope_question_is_declined_before_any_clarification() -> None:
     parts = tuple(f"Who won cup {number}?" for number in range(5))
     understanding = make_understanding("outside", analysis="general knowledge", questions=parts)
 
@@ -193,7 +193,7 @@ async def test_an_unclear_question_without_places_is_asked_about_openly() -> Non
     assert writes.clarification_message == "It does not say what does not work."
 
 
-async def test_what_the_user_chose_from_the_options_needs_no_verdict() -> None:
+async def test_a_chosen_option_needs_no_verdict() -> None:
     searcher = Covering(0.0)
 
     writes = await guard("2", searcher=searcher, open_pause=PAUSE)

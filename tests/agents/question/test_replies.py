@@ -66,7 +66,7 @@ def test_an_option_is_chosen_by_its_words_or_its_number(reply: str, chosen: int)
         "Stop words in routing conditions",
     ],
 )
-def test_what_can_mean_something_else_is_left_to_who_understands_it(reply: str) -> None:
+def test_an_ambiguous_reply_is_left_to_the_model(reply: str) -> None:
     assert plain_reply(reply, make_pause(*OPTIONS)) is None
     assert plain_reply("Answer anyway", make_pause()) is None
 

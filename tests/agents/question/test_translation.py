@@ -40,7 +40,7 @@ async def test_without_a_model_a_text_stays_as_it_came_and_only_english_is_certa
     )
 
 
-async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:
+async def test_protected_text_never_reaches_the_model_and_returns_unchanged() -> None:
     protected = protect(TECHNICAL, ["Übersicht"])
     places = " ".join(f"⟦{n}⟧" for n in range(len(protected.parts), 0, -1))
     model = ScriptedModel([TranslateOutput(text_eng=f"Why {places}?", confidence=0.9)])

@@ -81,7 +81,7 @@ def test_another_number_period_or_annex_than_that_of_the_source_is_found(
         "The processor has no more than 10 subcontractors.",
     ],
 )
-def test_what_is_said_in_other_words_is_no_problem(claim: str) -> None:
+def test_a_paraphrase_is_not_a_problem(claim: str) -> None:
     assert audit(f"{claim} \\cite{{law#1}}").is_valid
 
 

@@ -50,7 +50,7 @@ def test_a_note_keeps_its_values() -> None:
     assert "es gibt 2 davon" in translate_note(several, "de")
 
 
-def test_what_the_rules_did_not_write_stays_as_it_is() -> None:
+def test_text_that_the_rules_did_not_write_stays_unchanged() -> None:
     for note in ("The model saw no passage.", "no document", "", "its period is longer"):
         assert translate_note(note, "cs") == note
     assert translate_note("the model gave no verdict", "en") == "the model gave no verdict"
@@ -94,7 +94,7 @@ def test_every_english_note_is_a_text_in_the_code() -> None:
         assert not missing, key
 
 
-def test_what_was_added_to_a_sequence_is_in_the_language_of_the_reader() -> None:
+def test_additions_to_a_sequence_are_in_the_language_of_the_reader() -> None:
     notes = complete_sequence(["compliance", "poet"]).notes
 
     assert [translate_note(note, "cs") for note in notes] == [

@@ -67,7 +67,7 @@ async def test_the_first_search_gets_the_invented_passage_and_the_queries_once_e
     assert calls[1].arguments == {"query": "subcontractor"}, "the model's own call is unchanged"
 
 
-async def test_what_is_no_plain_search_is_not_expanded() -> None:
+async def test_only_a_plain_search_is_expanded() -> None:
     model = ScriptedModel([])
 
     for call in (

@@ -137,7 +137,7 @@ async def test_a_span_outside_the_context_is_given_up_with_the_chunk_named() -> 
     ],
     ids=["no source answered", "an answer was judged"],
 )
-async def test_who_writes_once_more_reads_the_new_sources_and_the_best_of_the_first_search(
+async def test_a_rewrite_gets_the_new_sources_and_the_best_of_the_first_search(
     analysis: str, read: list[int]
 ) -> None:
     before = tuple(result(f"{at}#0", (6 * at, 6 * at + 4)) for at in range(READ_AGAIN + 2))

@@ -282,7 +282,7 @@ async def test_a_number_that_the_person_gave_or_that_is_computed_is_no_fault() -
         (f"{GOOD}\n\nThe moon is cheese.", "it cites nothing"),
     ],
 )
-async def test_what_rules_cannot_prove_is_noted_and_the_judge_decides(
+async def test_a_fault_that_rules_cannot_prove_is_noted_for_the_judge(
     claim: str, note: str
 ) -> None:
     fine = APPROVAL.model_copy(update={"verdicts": (Verdict(passage=1, quote="", supported=True),)})
@@ -449,7 +449,7 @@ async def test_the_judge_decides_whether_what_the_writer_misses_is_searched_for(
     ],
     ids=["bold", "bold item", "framing", "end of a list"],
 )
-async def test_what_only_introduces_needs_no_verdict_of_its_own(written: str) -> None:
+async def test_an_introductory_sentence_needs_no_separate_verdict(written: str) -> None:
     model = ScriptedModel([APPROVAL])
 
     await judge(model, reads(written))
@@ -458,7 +458,7 @@ async def test_what_only_introduces_needs_no_verdict_of_its_own(written: str) ->
     assert remove_marks(inputs_of(model).answer) == remove_marks(written)
 
 
-async def test_where_the_judge_names_nothing_the_search_gets_what_the_writer_misses() -> None:
+async def test_without_a_request_of_the_judge_the_search_uses_that_of_the_writer() -> None:
     doubt = APPROVAL.model_copy(update={"decision": "research"})
 
     writes = await judge(ScriptedModel([doubt]), reads(GOOD, missing="the price"))
@@ -484,7 +484,7 @@ async def test_the_judge_is_told_which_sources_are_parts_of_their_sections() -> 
     "missing",
     ["call +49 30 1234567", "see https://evil.test", "your password for the rules"],
 )
-async def test_what_is_missing_can_lead_nobody_elsewhere(missing: str) -> None:
+async def test_a_description_of_missing_information_contains_no_links(missing: str) -> None:
     writes = await judge(ScriptedModel([APPROVAL]), reads(GOOD, missing=missing, attempt=1))
 
     assert writes.response == f"{GOOD}\n\n<missing_something in en>"
@@ -522,7 +522,7 @@ async def test_the_judge_decides_and_an_approval_below_a_floor_is_none(
     assert writes.response == GOOD
 
 
-async def test_what_only_the_user_can_know_is_asked() -> None:
+async def test_information_that_only_the_user_has_is_requested() -> None:
     asking = APPROVAL.model_copy(update={"decision": "clarify", "missing": ("which plan",)})
 
     writes = await judge(ScriptedModel([asking]), reads(GOOD))
@@ -619,7 +619,7 @@ async def test_a_sentence_with_a_command_of_a_source_is_no_quotation() -> None:
     assert checked == ["**Regeln** Mit `refresh --all` liest das Programm alle Regeln noch einmal."]
 
 
-async def test_what_the_desk_assumed_is_no_claim() -> None:
+async def test_an_assumption_of_the_desk_is_not_a_claim() -> None:
     assumed = "I assume that you mean: Rules. In 2 parts."
     model = ScriptedModel([APPROVAL] * 2)
 

@@ -346,7 +346,7 @@ async def test_a_message_is_searched_as_typed_and_by_its_questions_and_translati
 
 
 @pytest.mark.parametrize(("place", "matches_nothing"), [((), True), (("Guide", "Rules"), False)])
-async def test_what_resembles_nothing_is_so_named_for_the_writer_unless_its_place_was_chosen(
+async def test_unrelated_passages_are_marked_for_the_writer_unless_their_location_was_chosen(
     place: tuple[str, ...], matches_nothing: bool
 ) -> None:
     vague = Finding(findings(hit("Rules"), quality="poor", answerability=0.0, coverage=0.01))
@@ -372,7 +372,7 @@ def unanswered(missing: str) -> Reads:
     return second_attempt().model_copy(update=changes)
 
 
-async def test_what_the_writer_missed_is_searched_and_the_model_writes_again() -> None:
+async def test_information_that_the_writer_missed_is_searched_and_the_answer_is_rewritten() -> None:
     searcher = FindingByQuestion(None)
 
     writes = await search_with(searcher, unanswered("time windows"))

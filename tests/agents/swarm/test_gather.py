@@ -89,7 +89,7 @@ def test_a_field_that_several_workers_need_is_asked_once_with_its_choices() -> N
     assert since.text == "Since when?"
 
 
-def test_what_is_known_is_not_asked_for() -> None:
+def test_a_known_fact_is_not_requested() -> None:
     gathered = gather({"a": (PLAN, SINCE)}, {"since": "2026-01-01", "plan": None})
 
     assert (gathered.questions, gathered.values) == ((), {"since": "2026-01-01", "plan": None})

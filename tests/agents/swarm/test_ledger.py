@@ -51,7 +51,7 @@ def test_every_end_of_a_branch_has_its_state() -> None:
     assert not settled.is_late
 
 
-def test_what_is_late_is_not_begun_again_and_neither_is_anything_else() -> None:
+def test_after_the_time_limit_no_task_is_started_again() -> None:
     ledger = begin("a", "b", later=(make_worker("c", depends_on=("a",)),))
 
     settled = settle_round(ledger, {"a": FAILED, "b": MISSING}, {})

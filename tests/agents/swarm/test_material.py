@@ -5,7 +5,7 @@ from agents.swarm.workers import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 
 
-def test_what_a_worker_wrote_cites_the_numbers_of_its_passages() -> None:
+def test_the_text_of_a_worker_cites_the_numbers_of_its_passages() -> None:
     plan = make_swarm_plan(make_worker("w0", specialization="price"), make_worker("w1"))
     price, other = make_passage("p", "It costs 12."), make_passage("o", "A note.")
     outputs = {

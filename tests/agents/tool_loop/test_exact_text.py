@@ -16,7 +16,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @example("A variation selector: \U000e0100")
-def test_what_is_shown_is_the_value_and_no_reply_changes_it(value: JsonValue) -> None:
+def test_the_shown_text_is_the_value_and_no_reply_changes_it(value: JsonValue) -> None:
     shown = write_exactly(value, 10_000)
 
     assert shown is not None

@@ -43,7 +43,7 @@ async def test_the_limit_of_complexity_divides_the_ways(
     assert (triage.way, triage.decided_by) == (way, "scripted")
 
 
-async def test_who_plans_specialists_knows_which_documents_there_are() -> None:
+async def test_the_planner_of_specialists_receives_the_list_of_documents() -> None:
     class Shelf:
         async def list_documents(self, _groups: Sequence[str]) -> list[ListedDocument]:
             return [ListedDocument("act", "The Act", "act.md", "/", "en", 3)]
@@ -119,7 +119,7 @@ async def test_without_a_model_only_what_a_question_lists_is_divided() -> None:
         (QueryType.COMPLIANCE, ("compliance", "risk_verifier", "report_generator")),
     ],
 )
-async def test_what_finds_risks_or_gaps_ends_with_the_report(
+async def test_a_sequence_that_finds_risks_or_gaps_ends_with_the_report(
     kind: QueryType, planned: tuple[str, ...]
 ) -> None:
     output = TriageOutput(complexity=90, vagueness=0, query_type=kind, agent_sequence=planned)

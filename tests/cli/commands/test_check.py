@@ -177,7 +177,7 @@ def test_a_table_names_what_happened_in_80_columns(run: Run, desk: Path, ingeste
         (("docs", "--junit", "reports/junit.xml"), "there is no folder reports"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_the_reason(
+def test_states_that_cannot_be_compared_are_refused_with_the_reason(
     run: Run, elsewhere: Path, words: tuple[str, ...], message: str
 ) -> None:
     write_pages(elsewhere / "docs", PAGES)

@@ -165,7 +165,9 @@ def test_a_folder_of_no_known_format_cannot_be_evaluated(run: Run, elsewhere: Pa
         (("ingest", "nowhere"), "found nothing at nowhere"),
     ],
 )
-def test_what_is_not_there_is_one_line(words: tuple[str, ...], said: str, run: Run) -> None:
+def test_a_missing_argument_file_is_reported_in_one_line(
+    words: tuple[str, ...], said: str, run: Run
+) -> None:
     assert said in one_line(run(*words))
 
 
@@ -200,7 +202,7 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
     assert [sorted(failed) for failed in again.json["failed"]] == [["reason", "source"]]
 
 
-def test_what_files_contain_and_the_index_does_not_is_listed_with_count_and_reason(
+def test_omitted_content_of_files_is_listed_with_count_and_reason(
     run: Run, elsewhere: Path
 ) -> None:
     folder = elsewhere / "documents"

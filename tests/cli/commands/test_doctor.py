@@ -32,7 +32,7 @@ def test_an_installation_that_works_is_examined_in_one_page(run: Run, tmp_path: 
     }  # fmt: skip
 
 
-def test_what_does_not_answer_is_a_fault_and_hides_no_other_finding(
+def test_an_unreachable_service_is_a_fault_and_hides_no_other_finding(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", f"redis://:{SECRET}@127.0.0.1:1/0")

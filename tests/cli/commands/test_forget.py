@@ -59,7 +59,7 @@ def test_a_forgotten_conversation_stands_in_no_file_of_the_data_folder(
     assert word not in served("trace", message_id).out
 
 
-def test_what_is_not_known_is_reported_with_a_status_of_its_own(served: Run) -> None:
+def test_an_unknown_conversation_has_a_separate_exit_status(served: Run) -> None:
     result = served("forget", "nobody-ever-said")
 
     assert result.status == 3
@@ -163,7 +163,7 @@ def test_every_command_that_asks_a_desk_is_covered_by_a_test_of_erasure() -> Non
     assert find_asking_commands() == {*ASKED_HERE, *CHANNELS, *WITHOUT_TEXTS_OF_PEOPLE}
 
 
-def test_what_commands_stored_of_a_conversation_is_erased_with_it(
+def test_data_that_commands_stored_is_erased_with_its_conversation(
     served: Run, library: Path, tmp_path: Path
 ) -> None:
     """A replay of a replay is erased, too."""

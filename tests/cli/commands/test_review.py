@@ -247,7 +247,7 @@ def test_a_law_beyond_the_limit_is_refused_by_its_name_and_never_cut(
     assert "act.md: expected at most 4,000,000 characters, found " in refused
 
 
-def test_what_does_not_exist_is_one_line(run: Run) -> None:
+def test_a_missing_file_is_reported_in_one_line(run: Run) -> None:
     assert "no document has the id, file name or title 'nothing.md'" in one_line(
         run("review", "nothing.md", "--against", LAW)
     )

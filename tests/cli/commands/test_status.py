@@ -21,7 +21,7 @@ def living(host: str, *roles: str) -> LivingWorker:
     return LivingWorker(host, 7, roles, started_at=0.0, seen_at=61.5)
 
 
-def test_where_nobody_lives_it_says_what_starts_a_worker(run: Run) -> None:
+def test_without_workers_the_command_names_the_command_that_starts_a_worker(run: Run) -> None:
     result = run("status")
 
     assert result.out.endswith(f"\n\nWorkers\n  {NOBODY}\n")

@@ -68,7 +68,7 @@ def test_running_workers_log_from_another_level(elsewhere: Path, run: Run) -> No
         (("resume", "lang"), "expected paused roles (no role is paused), found lang"),
     ],
 )
-def test_what_is_not_paused_cannot_be_resumed(
+def test_a_role_that_is_not_paused_cannot_be_resumed(
     run: Run, words: tuple[str, ...], message: str
 ) -> None:
     assert one_line(run("workers", *words)) == message

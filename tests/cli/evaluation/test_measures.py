@@ -229,7 +229,7 @@ def test_a_citation_covers_what_it_stands_under(answer: str, cites: list[tuple[i
     assert covers(answer) == cites
 
 
-def test_what_the_desk_itself_says_about_an_answer_needs_no_source() -> None:
+def test_notices_of_the_desk_about_an_answer_need_no_source() -> None:
     assert covers("I assume that you mean: the console\n\nIt is so. [1]") == [(1,)]
     assert covers("Ich nehme an, dass es so ist.\n\nSo ist es. [1]", "de") == [(), (1,)]
 

@@ -140,7 +140,7 @@ def test_an_environment_that_pip_left_no_report_in_is_named(tmp_path: Path) -> N
     ]
 
 
-def test_what_is_installed_fits_together() -> None:
+def test_the_installed_packages_are_compatible() -> None:
     assert find_conflicts() == AuditResult()
 
 

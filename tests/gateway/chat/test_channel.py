@@ -52,7 +52,7 @@ async def wait_until_answered(
     await platform.wait_until_settled(harness)
 
 
-async def test_what_a_platform_sends_again_is_answered_once(
+async def test_a_message_that_a_platform_sends_twice_is_answered_once(
     harness: WorkerHarness, platform: ChatPlatform
 ) -> None:
     async with harness.open(), platform.open(harness) as desk:
@@ -107,7 +107,7 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
     assert len(platform.list_texts()) == 2
 
 
-async def test_whose_message_cannot_be_accepted_is_notified_once_in_the_own_language(
+async def test_the_sender_of_a_rejected_message_is_notified_once_in_their_language(
     harness: WorkerHarness, platform: ChatPlatform
 ) -> None:
     async with platform.open(harness, quota=0) as desk:
@@ -217,7 +217,7 @@ async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder(
     assert harness.script.seen[Role.LANG][0]["text"] == "How?"
 
 
-async def test_what_could_not_be_shown_twenty_times_is_abandoned_and_no_process_ends(
+async def test_a_reply_is_abandoned_after_twenty_failed_deliveries_and_the_process_continues(
     harness: WorkerHarness, platform: ChatPlatform
 ) -> None:
     stream = f"rd:{{0}}:results:{platform.name}"

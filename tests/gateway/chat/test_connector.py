@@ -85,7 +85,7 @@ async def test_a_history_that_is_cleared_takes_the_words_along(harness: WorkerHa
         assert await words_kept(harness, "illness") == []
 
 
-async def test_what_is_sent_again_after_a_clear_brings_no_word_back(harness: WorkerHarness) -> None:
+async def test_a_repeated_message_restores_nothing_after_a_clear(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
     async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector, harness.open():
         messages = [
@@ -108,7 +108,7 @@ async def test_what_is_sent_again_after_a_clear_brings_no_word_back(harness: Wor
         assert not (await connector.memory.about(messages[0].question)).get("language")
 
 
-async def test_what_waits_behind_a_clear_keeps_its_words(harness: WorkerHarness) -> None:
+async def test_a_message_waiting_behind_a_clear_keeps_its_text(harness: WorkerHarness) -> None:
     fake_channel = FakeChannel()
     policy = ChatPolicy(burst_seconds=0.5, supersedes=False)
     async with open_connector(harness, fake_channel, policy=policy) as connector:

@@ -49,7 +49,7 @@ async def test_a_repeated_command_asks_a_person_once(
     assert len(harness.script.seen[Role.COMMAND]) == 1
 
 
-async def test_where_nobody_takes_over_the_desk_answers_the_command_itself(
+async def test_without_a_handover_the_desk_answers_the_command_itself(
     harness: WorkerHarness,
 ) -> None:
     channel = FakeChannel()
@@ -144,7 +144,7 @@ async def test_messages_join_an_edited_one_and_may_be_edited_then(harness: Worke
             await at.outcomes("We have\na question")
 
 
-async def test_what_is_taken_back_is_taken_out_of_the_question(harness: WorkerHarness) -> None:
+async def test_a_deleted_message_is_removed_from_the_question(harness: WorkerHarness) -> None:
     async with driver(harness) as at:
         await at.say("1", "Good morning")
         await at.say("2", "How?")

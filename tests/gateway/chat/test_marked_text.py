@@ -194,7 +194,7 @@ def test_inline_code_and_links_are_not_cut_where_another_border_is() -> None:
     ],
 )
 @pytest.mark.parametrize("before", range(6))
-def test_what_is_read_as_one_character_is_never_cut(character: str, before: int) -> None:
+def test_a_character_of_several_code_points_is_never_cut(character: str, before: int) -> None:
     text = "x" * before + character * 20
 
     pieces = cut(text, 24)

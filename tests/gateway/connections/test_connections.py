@@ -109,7 +109,7 @@ async def test_an_idle_connection_ends() -> None:
 
 
 @pytest.mark.parametrize("path", [b"/much", b"/much?pipelined"])
-async def test_who_never_reads_an_answer_is_cut_off(path: bytes) -> None:
+async def test_a_client_that_never_reads_its_answer_is_disconnected(path: bytes) -> None:
     async with line_server(limits=SHORT) as server:
         line = await server.line(receive_bytes=4096)
         times = 8 if b"?" in path else 1

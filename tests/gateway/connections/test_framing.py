@@ -129,7 +129,7 @@ async def test_a_trailer_is_no_header() -> None:
         + b"\r\n",
     ],
 )
-async def test_what_is_no_request_is_refused_in_one_form_and_logged_in_one_line(
+async def test_an_invalid_request_is_refused_in_one_form_and_logged_in_one_line(
     request_: bytes,
 ) -> None:
     with capture_logs() as logged:
@@ -177,7 +177,7 @@ async def test_requests_that_wait_behind_another_are_few() -> None:
         assert re.findall(rb"HTTP/1.1 (\d+)", response) in ([], [b"400"])
 
 
-async def test_what_is_no_request_never_stands_within_the_answer_to_an_earlier_one() -> None:
+async def test_the_refusal_of_an_invalid_request_never_interrupts_an_earlier_answer() -> None:
     async with line_server() as server:
         line = await server.line()
         await line.send(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")

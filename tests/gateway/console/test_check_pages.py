@@ -122,7 +122,7 @@ async def test_a_marked_question_keeps_its_facts_and_citations_and_is_exported(
         ({"question": "Q?", "conversation": "c1", "message": "m9"}, "was erased"),
     ],
 )
-async def test_what_cannot_be_marked_is_refused_with_the_reason(
+async def test_a_question_that_cannot_be_marked_is_refused_with_the_reason(
     owner: httpx.AsyncClient, fields: dict[str, str], says: str
 ) -> None:
     refused = await send_form(owner, QUESTION, "/console/checks/mark", **fields)

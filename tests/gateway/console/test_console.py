@@ -219,7 +219,7 @@ async def test_questions_of_another_tenant_are_not_shown(owner: httpx.AsyncClien
 @pytest.mark.parametrize(
     "name", ["question", "canonical", "answer", "reason", "channel", "way", "judge"]
 )
-async def test_what_people_and_models_wrote_stays_text(
+async def test_text_from_users_and_models_is_never_rendered_as_markup(
     owner: httpx.AsyncClient, store: RecordStore, name: str
 ) -> None:
     store.write([replace(RECORD, **{name: HOSTILE})])  # type: ignore[arg-type]

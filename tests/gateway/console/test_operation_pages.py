@@ -362,7 +362,9 @@ async def test_only_an_owner_operates(
     assert desk.done == []
 
 
-async def test_what_others_wrote_stays_text(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
+async def test_foreign_text_on_operation_pages_is_never_rendered_as_markup(
+    owner: httpx.AsyncClient, desk: FakeDesk
+) -> None:
     desk.source = replace(SOURCE, place=HOSTILE, reasons=(HOSTILE,))
     desk.letters = [replace(LETTER, error=HOSTILE)]
 
@@ -400,7 +402,7 @@ async def test_requests_that_were_turned_away_are_a_concern_of_who_owns_the_desk
     assert await find(replace(owner, owns_all=False)) == []
 
 
-async def test_what_cannot_be_examined_is_said_and_hides_no_other_concern(
+async def test_a_failed_examination_is_reported_and_hides_no_other_concern(
     pages: OperationPages, desk: FakeDesk, tmp_path: Path
 ) -> None:
     async def fail(_user: object) -> list[Concern]:

@@ -118,7 +118,7 @@ async def test_the_secret_is_sent_as_the_provider_wants_it(
         {"groups": ["Staff", "staff "]},
     ],
 )
-async def test_who_has_no_role_gets_no_session(claims: dict[str, object]) -> None:
+async def test_a_user_without_a_role_gets_no_session(claims: dict[str, object]) -> None:
     provider, sessions = FakeIdentityProvider(claims=claims), FakeSessions()
     async with browser_of(desk_of(provider, sessions), BASE) as client:
         back = await come_back(client, await begin(client, provider))

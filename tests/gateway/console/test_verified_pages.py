@@ -109,7 +109,7 @@ async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
         ({"id": "unknown"}, "The answer was removed in the meantime"),
     ],
 )
-async def test_what_cannot_be_saved_is_refused_with_the_reason(
+async def test_an_answer_that_cannot_be_saved_is_refused_with_the_reason(
     answers: OwnersAnswers, fields: dict[str, str], says: str
 ) -> None:
     refused = await answers.save(**fields)

@@ -103,7 +103,7 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_channel_keeps(
         await is_gone(harness, folder, word)
 
 
-async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_needed(
+async def test_data_that_a_client_stores_is_kept_only_while_it_is_needed(
     harness: RewritingHarness, folder: Path
 ) -> None:
     word = make_canary()
@@ -160,9 +160,7 @@ async def fleeting(server: object, folder: Path) -> AsyncIterator[FleetingHouse]
     await made.close()
 
 
-async def test_what_has_had_its_time_is_found_nowhere(
-    fleeting: FleetingHouse, folder: Path
-) -> None:
+async def test_expired_data_is_found_nowhere(fleeting: FleetingHouse, folder: Path) -> None:
     word = make_canary()
     async with fleeting.open(), open_http_server(fleeting) as http_server:
         client = await http_server.secret(scopes=("ask", "read"))

@@ -160,7 +160,7 @@ async def _is_written_anew(folder: Path, word: str) -> bool:
     return files_with(folder, word) == []
 
 
-async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
+async def test_entries_waiting_for_vanished_workers_are_forgotten_too(
     harness: RewritingHarness, folder: Path
 ) -> None:
     async with open_http_server(harness) as http_server:
@@ -219,7 +219,7 @@ async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(
     assert await keys_with(harness.client, word) == []
 
 
-async def test_what_was_acknowledged_stays_gone_when_redis_is_killed_and_comes_back(
+async def test_an_acknowledged_erasure_survives_a_killed_redis(
     harness: RewritingHarness, server: "subprocess.Popen[bytes]", folder: Path
 ) -> None:
     async with harness.open(), open_http_server(harness) as http_server:

@@ -165,7 +165,7 @@ def begun(path: str, *headers: str, length: int = BODY_BYTES) -> bytes:
     ],
 )
 @pytest.mark.parametrize("path", [MESSAGES, COMPLETIONS, "/v1/conversations", "/nowhere"])
-async def test_who_has_no_key_is_refused_before_the_body_is_read(
+async def test_a_request_without_a_key_is_refused_before_its_body_is_read(
     http_server: HttpServerFixture, path: str, headers: tuple[str, ...], status: int
 ) -> None:
     public = await http_server.public()

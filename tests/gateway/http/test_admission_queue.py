@@ -91,7 +91,9 @@ async def test_before_a_full_desk_it_is_first_come_first_served(harness: WorkerH
     assert front.patience.waiting == 0
 
 
-async def test_who_gives_up_lets_the_next_one_come_to_the_front(harness: WorkerHarness) -> None:
+async def test_a_client_that_gives_up_moves_the_next_client_to_the_front(
+    harness: WorkerHarness,
+) -> None:
     async with full_desk(harness) as front:
         first_goes = await front.come("a")
         await front.come("b")

@@ -114,7 +114,7 @@ async def test_one_key_may_not_fill_the_room_in_which_files_wait() -> None:
         await readings.expect("a1", "x1")
 
 
-async def test_who_gives_up_leaves_the_turn_to_others() -> None:
+async def test_a_client_that_gives_up_leaves_its_turn_to_others() -> None:
     async with reading(ReadingTurns(at_once=1)) as readings:
         await readings.give("a1", "b1", "c1")
         await readings.cancel("b1", "a1")

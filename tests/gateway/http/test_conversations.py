@@ -96,7 +96,7 @@ async def test_forgetting_ends_what_is_under_way(http_server: HttpServerFixture)
     assert forgetting.result().status_code == 204
 
 
-async def test_who_deletes_a_conversation_at_once_with_another_succeeds_too(
+async def test_two_concurrent_deletions_of_a_conversation_both_succeed(
     any_harness: WorkerHarness,
 ) -> None:
     async with (
@@ -134,7 +134,7 @@ async def test_the_last_rating_given_counts(http_server: HttpServerFixture) -> N
     assert message["feedback"]["reason"] == "It misses a step."
 
 
-async def test_what_was_not_answered_cannot_be_rated(http_server: HttpServerFixture) -> None:
+async def test_a_message_without_an_answer_cannot_be_rated(http_server: HttpServerFixture) -> None:
     answer = await http_server.client().post(f"{MESSAGES}/m1/feedback", json={"rating": "up"})
 
     assert answer.status_code == 404

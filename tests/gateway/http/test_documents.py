@@ -262,7 +262,7 @@ class AwayShelf(FakeDocuments):
         raise MemoryUnavailableError("the index does not answer")
 
 
-async def test_what_hinders_a_reader_is_explained_in_words_on_a_page(
+async def test_a_page_explains_why_a_document_cannot_be_read(
     harness: WorkerHarness,
 ) -> None:
     reads = {"Accept-Language": "de-CH, en;q=0.5"}

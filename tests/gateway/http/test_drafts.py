@@ -70,7 +70,7 @@ async def test_a_draft_grows_by_what_is_new_until_the_answer_replaces_it(
     assert [event.name for event in seen if event.name == "retracted"] == []
 
 
-async def test_what_the_judge_rejects_is_retracted_before_the_answer(
+async def test_a_rejected_draft_is_retracted_before_the_answer(
     http_server: HttpServerFixture,
 ) -> None:
     drafted = DraftedAnswer(http_server.harness)

@@ -215,7 +215,7 @@ async def test_a_key_of_one_assistant_reaches_no_route_of_another(
     assert (question.tenant, question.assistant) == ("acme", "api")
 
 
-async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
+async def test_a_key_that_may_only_ask_cannot_follow_or_cancel_messages_of_another_key(
     http_server: HttpServerFixture,
 ) -> None:
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
@@ -233,7 +233,7 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
     assert [plain(answer) for answer in responses] == [plain(answer) for answer in unknown]
 
 
-async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
+async def test_a_key_that_may_only_ask_cannot_supersede_a_running_message_of_another_key(
     http_server: HttpServerFixture,
 ) -> None:
     held = http_server.harness.script.hold(Role.ESSENCE)
@@ -248,7 +248,7 @@ async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(
     assert asked.result().json()["outcome"] == "answered"
 
 
-async def test_who_may_ask_alone_gets_no_stored_answer_for_an_id_and_a_guessed_text(
+async def test_a_key_that_may_only_ask_gets_no_stored_answer_by_guessing_an_id_and_a_text(
     http_server: HttpServerFixture,
 ) -> None:
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
@@ -262,7 +262,7 @@ async def test_who_may_ask_alone_gets_no_stored_answer_for_an_id_and_a_guessed_t
     assert plain(guessed) == plain(wrong) == plain(streamed)
 
 
-async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
+async def test_a_key_that_may_only_ask_can_follow_its_own_message_at_another_process(
     any_harness: WorkerHarness,
 ) -> None:
     async with (
@@ -288,7 +288,9 @@ async def test_who_may_ask_alone_goes_on_with_an_own_message_at_another_process(
     assert named[0].json() == named[1].json()
 
 
-async def test_who_may_read_follows_what_another_key_asked(http_server: HttpServerFixture) -> None:
+async def test_a_key_that_may_read_can_follow_messages_of_another_key(
+    http_server: HttpServerFixture,
+) -> None:
     asks, reads = await http_server.secret(scopes=ASK_ALONE), await http_server.secret()
     asked = await asks.post(MESSAGES, json=SENT)
 

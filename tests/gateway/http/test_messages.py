@@ -229,7 +229,7 @@ async def test_a_question_that_nobody_works_on_ends_with_an_apology(harness: Wor
     assert text_of(seen) == answer.json()["text"] == "deadline/de"
 
 
-async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness) -> None:
+async def test_waiting_requests_end_when_the_process_stops(any_harness: WorkerHarness) -> None:
     async with open_http_server(any_harness) as http_server:
         client = http_server.client()
         seen: list[RecordedRequests] = []
@@ -252,7 +252,7 @@ async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness
     assert asked.result().headers["retry-after"] == "1"
 
 
-async def test_who_comes_to_a_full_desk_waits_in_front_of_it(harness: WorkerHarness) -> None:
+async def test_a_request_to_a_full_desk_waits_for_admission(harness: WorkerHarness) -> None:
     held = harness.script.hold(Role.ESSENCE)
     async with (
         harness.open(),

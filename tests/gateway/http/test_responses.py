@@ -120,7 +120,7 @@ async def test_a_response_of_another_key_or_assistant_continues_nothing(
         assert refused.value.code == "previous_response_not_found"
 
 
-async def test_what_a_response_cannot_do_is_refused(
+async def test_unsupported_options_of_a_response_are_refused(
     http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
     tools: Any = [{"type": "function", "name": "f", "parameters": {}}]

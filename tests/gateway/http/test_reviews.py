@@ -65,7 +65,7 @@ async def test_a_review_of_a_file_is_accepted_followed_and_read(
     ]
 
 
-async def test_what_a_review_takes_is_told_before_it_begins(
+async def test_the_cost_of_a_review_is_estimated_before_it_begins(
     server: HttpServerFixture, client: httpx.AsyncClient
 ) -> None:
     only = {**UPLOAD, "estimate_only": "true", "conversation_id": "c8"}

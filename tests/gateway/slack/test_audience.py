@@ -147,7 +147,9 @@ async def test_one_person_cannot_ask_without_end_and_is_notified_once(
         assert desk.connector.refusals.counts == {"limited_minute": 3}
 
 
-async def test_what_slack_sends_twice_counts_once(harness: WorkerHarness, api: SlackApi) -> None:
+async def test_an_event_that_slack_sends_twice_counts_once(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
     async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
         for _ in range(2):
             event = await desk.say(f"{MENTION} How?")
@@ -177,7 +179,7 @@ async def test_two_processes_count_a_person_together_and_keep_no_name(
     assert not any(b"USECRET" in key for key in keys)
 
 
-async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
+async def test_a_user_at_the_daily_limit_can_still_be_forgotten(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     limits = PersonLimits(per_minute=None, per_day=1)

@@ -58,7 +58,7 @@ async def test_a_forged_or_old_event_is_refused(desk: SlackHarness) -> None:
         {"text": "nor here", "thread_ts": "1600000000.000001"},
     ],
 )
-async def test_what_is_not_for_the_desk_stays_unanswered(
+async def test_events_that_do_not_address_the_desk_stay_unanswered(
     desk: SlackHarness, fields: dict[str, Any]
 ) -> None:
     await desk.say(**{"text": "x", **fields})
@@ -242,7 +242,7 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
     assert len(desk.api.posts) == 3
 
 
-async def test_who_edits_deletes_or_writes_on_after_a_clear_is_understood(
+async def test_edits_deletions_and_new_messages_after_a_clear_are_understood(
     desk: SlackHarness,
 ) -> None:
     event = await desk.say(f"{MENTION} How?")

@@ -73,7 +73,7 @@ async def test_a_reply_in_the_thread_goes_to_the_visitor_under_its_own_id(
     assert len(api.posts) == 1
 
 
-async def test_who_answers_too_late_is_told(
+async def test_a_member_who_replies_too_late_is_informed(
     desk: SlackHarness, api: SlackApi, people: FakeHandOver
 ) -> None:
     people.accepts = False

@@ -63,7 +63,7 @@ def sign_headers(body: bytes, kind: str = "application/json") -> dict[str, str]:
         (b"\xb2\xb3", "v0=" + "0" * 64),
     ],
 )
-async def test_what_slack_did_not_sign_is_refused_in_one_line(
+async def test_a_request_that_slack_did_not_sign_is_refused_in_one_line(
     desk: SlackHarness, at: Any, signature: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     headers = {"Content-Type": "application/json"}
@@ -126,7 +126,7 @@ async def test_events_and_presses_of_another_form_break_nothing(desk: SlackHarne
 
 
 @pytest.mark.parametrize("at", ["1", "soon"])
-async def test_who_cannot_be_slack_is_refused_before_the_body_is_read(
+async def test_a_request_that_cannot_come_from_slack_is_refused_before_its_body_is_read(
     desk: SlackHarness, at: str
 ) -> None:
     target = urlsplit(desk.url)

@@ -128,7 +128,7 @@ async def test_the_outcome_replaces_the_draft_that_a_killed_process_left(
     assert len(lasting.script.seen[Role.RESPONSE]) == 1
 
 
-async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_another(
+async def test_an_event_unacknowledged_by_a_killed_socket_is_answered_once_over_another(
     redis_url: str, lasting: WorkerHarness, api: SlackApi
 ) -> None:
     api.gates[TAKING_IN] = asyncio.Event()

@@ -56,7 +56,7 @@ async def test_a_burst_at_two_processes_meets_no_limit_and_everybody_is_answered
     assert api.reacted  # some got eyes, and nobody more than can be taken away
 
 
-async def test_what_slack_asked_of_one_process_all_wait_for_and_nobody_takes_over(
+async def test_all_processes_wait_when_slack_limits_one_of_them(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     lease: dict[str, Any] = {"lease_seconds": 0.3}

@@ -213,7 +213,7 @@ async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness
     assert {url.partition("#")[0] for url in linked} == {PAGE}
 
 
-async def test_what_telegram_would_make_a_link_is_code(desk: TelegramHarness) -> None:
+async def test_text_that_telegram_would_link_is_formatted_as_code(desk: TelegramHarness) -> None:
     source = {**CITED, "url": None, "path": "routing/rules.md", "addresses": [HELD]}
     text = f"Open {HELD}, acme.test or rules.md. [1]"
     desk.harness.script.next(Role.RESPONSE, {"response": text, "sources_used": [source]})

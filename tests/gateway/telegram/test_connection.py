@@ -119,14 +119,16 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
     assert api.conflicts == []
 
 
-async def test_who_died_on_duty_is_followed_by_another(harness: WorkerHarness, api: BotApi) -> None:
+async def test_another_process_polls_after_the_polling_process_died(
+    harness: WorkerHarness, api: BotApi
+) -> None:
     await on_duty(harness, "dead").keep(0.3)
     async with harness.open(), polling(harness, api, on_duty(harness, "another")):
         api.queue_update(make_update(1))
         await wait_until_answered(harness, api, 1)
 
 
-async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: BotApi) -> None:
+async def test_only_the_process_on_duty_polls(harness: WorkerHarness, api: BotApi) -> None:
     duty = ScriptedDuty()
     async with polling(harness, api, duty):
         await wait_until(lambda: duty.asked > 2)
@@ -136,7 +138,7 @@ async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: Bot
     assert duty.left
 
 
-async def test_who_polls_ends_also_when_a_client_loses_the_cancellation(
+async def test_polling_ends_even_if_a_client_loses_the_cancellation(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     duty = UnresponsiveApi()
@@ -207,7 +209,7 @@ async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
         (RefusedError(409, "Conflict: terminated by other getUpdates"), "polling_conflict"),
     ],
 )
-async def test_who_gets_the_updates_instead_is_named_in_one_line_of_a_terminal(
+async def test_the_command_names_the_other_receiver_of_the_updates_in_one_line(
     harness: WorkerHarness, api: BotApi, refusal: RefusedError, event: str
 ) -> None:
     api.refusals["getUpdates"] = [refusal]

@@ -39,7 +39,7 @@ async def test_a_wrong_secret_is_refused_in_one_line(desk: TelegramHarness, secr
     assert [line["event"] for line in logged] == ["webhook_rejected"]
 
 
-async def test_who_cannot_be_telegram_is_refused_before_the_body_is_read(
+async def test_a_request_that_cannot_come_from_telegram_is_refused_before_its_body_is_read(
     desk: TelegramHarness,
 ) -> None:
     target = urlsplit(desk.url)

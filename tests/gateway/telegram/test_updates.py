@@ -265,7 +265,7 @@ OPTIONS = [
 ]
 
 
-async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramHarness) -> None:
+async def test_a_reply_to_the_bot_in_a_group_needs_no_mention(desk: TelegramHarness) -> None:
     mine = {"message_id": 5, "date": 1, "chat": GROUP, "text": "-",
             "from": {"id": 42, "is_bot": True, "first_name": "Desk"}}  # fmt: skip
     await desk.send(desk.group("to Eve", reply_to_message={**mine, "from": EVE}))
@@ -297,7 +297,7 @@ async def test_a_notice_that_waits_for_its_turn_delays_nobody_else(
         RefusedError(400, "Bad Request: chat not found"),
     ],
 )
-async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
+async def test_a_user_who_blocks_the_bot_is_abandoned_at_once_and_delays_nobody(
     harness: WorkerHarness, api: BotApi, refusal: RefusedError
 ) -> None:
     async with telegram_desk(harness, api) as desk:

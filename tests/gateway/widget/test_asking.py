@@ -438,7 +438,7 @@ async def _read(shown: Any, http_server: HttpServerFixture) -> Any:
     return answer.json()
 
 
-async def test_who_waits_for_a_full_desk_is_notified_in_the_own_language(
+async def test_a_visitor_waiting_for_a_full_desk_is_notified_in_their_language(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     gate = gate_role(http_server, Role.ESSENCE, {"canonical_question": "How?"})

@@ -120,7 +120,7 @@ async def test_a_token_is_replaced_before_it_ends_and_after_it_was_refused(
     assert ["sales"] in await read_groups(http_server, shown)
 
 
-async def test_what_is_no_token_is_never_sent_and_the_console_says_so(
+async def test_an_invalid_token_is_never_sent_and_the_browser_console_reports_it(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     site = await log_in(http_server, come)

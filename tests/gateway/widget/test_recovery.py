@@ -170,7 +170,7 @@ async def has_probed(tried: list[str]) -> bool:
     return any("/healthz" in url for url in tried)
 
 
-async def test_who_has_asked_too_much_is_in_line_and_has_lost_no_connection(
+async def test_a_visitor_over_the_limit_waits_without_losing_the_connection(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()
@@ -331,7 +331,7 @@ async def test_a_busy_desk_is_asked_again_when_it_said(
     assert len(set(answered)) == 1
 
 
-async def test_what_cannot_be_sent_can_be_tried_again(
+async def test_a_message_that_cannot_be_sent_can_be_sent_again(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come()

@@ -111,7 +111,7 @@ async def test_the_published_hash_is_that_of_what_is_served(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("path", ["/widget/refdesk.0123456789abcdef.js", "/widget/..%2fscript.py"])
-async def test_what_is_not_served_is_not_there(client: httpx.AsyncClient, path: str) -> None:
+async def test_an_unknown_path_is_not_found(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 404
 
 

@@ -81,7 +81,7 @@ async def test_two_scales_of_one_model_are_brought_to_the_same(
     assert plain.is_usable
 
 
-async def test_what_was_learned_is_read_again_and_every_change_is_seen(library: Index) -> None:
+async def test_a_learned_calibration_is_read_again_and_every_change_is_seen(library: Index) -> None:
     before = await library.revision()
     learned = await learn(library, ScaledEmbedder(0.0))
 

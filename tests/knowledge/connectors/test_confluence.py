@@ -351,7 +351,7 @@ async def test_credentials_go_to_the_site_of_the_settings_alone(
     with serve_confluence() as other:
         other.is_open = True
         reading.place = f"confluence://{other.host}/OPS"
-        with pytest.raises(ConnectorError, match="in CONFLUENCE_URL"):
+        with pytest.raises(ConnectorError, match="set CONFLUENCE_URL"):
             await reading.read()
         assert other.requests == []
 
@@ -383,7 +383,7 @@ async def test_a_site_that_shows_nothing_any_more_is_an_error_and_no_deletion(
 async def test_a_space_that_is_not_there_is_an_error_that_names_it(reading: Reading) -> None:
     reading.place = reading.place.replace("OPS", "NONE")
 
-    with pytest.raises(ConnectorError, match="expected the space 'NONE'"):
+    with pytest.raises(ConnectorError, match="cannot read the space 'NONE'"):
         await reading.read()
 
 

@@ -97,7 +97,7 @@ def test_links_and_programs_of_a_repository_do_nothing(
         ("", "manual", "'manual' contains no files at revision 'main'"),
     ],
 )
-def test_what_is_not_there_is_said(
+def test_a_missing_branch_or_folder_is_reported(
     repository: Repository, tmp_path: Path, revision: str, folder: str, reason: str
 ) -> None:
     repository.commit(a_md="# A")

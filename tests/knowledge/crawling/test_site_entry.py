@@ -26,6 +26,6 @@ def test_a_sitemap_is_read_in_each_of_its_forms(data: bytes) -> None:
         (b"\x1f\x8bdamaged", "the gzip file of the sitemap is damaged"),
     ],
 )
-def test_what_is_no_sitemap_is_refused(data: bytes, reason: str) -> None:
+def test_an_invalid_sitemap_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(FetchError, match=reason):
         read_sitemap(data, most_bytes=10_000)

@@ -210,7 +210,7 @@ def test_pages_of_a_print_are_places_of_their_own() -> None:
         ((), "Peak", ("Peak",), "Plans\nPeak"),
     ],
 )
-def test_what_is_embedded_says_where_it_stands_without_saying_it_twice(
+def test_embedded_text_states_its_location_once(
     crumbs: tuple[str, ...], text: str, heading_path: tuple[str, ...], embedded: str
 ) -> None:
     chunk = Chunk(chunk_id="g#0", ordinal=0, text=text, heading_path=heading_path)

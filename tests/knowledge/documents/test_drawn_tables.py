@@ -100,7 +100,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize(("rows", "style", "shown"), DRAWN.values(), ids=DRAWN)
-def test_what_stands_inside_the_lines_of_a_cell_is_its_text(
+def test_text_inside_the_borders_of_a_cell_belongs_to_it(
     rows: Sequence[Sequence[str]], style: list[Any], shown: Sequence[Sequence[str]]
 ) -> None:
     widths = [80, 90, 110][: len(rows[0])]

@@ -331,7 +331,7 @@ async def test_a_zip_bomb_costs_itself_alone(desk: Desk, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-async def test_what_is_unpacked_is_counted_whatever_the_archive_states(
+async def test_unpacked_bytes_are_counted_regardless_of_the_stated_size(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zip_archive, "MAX_BYTES", 1000)

@@ -4,7 +4,7 @@ from knowledge.documents.formats import MOST_NAMED, explain_skip, list_skipped
 from tests.knowledge.documents.conftest import Desk
 
 
-async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk) -> None:
+async def test_skipped_files_of_a_folder_are_listed_with_their_reasons(desk: Desk) -> None:
     desk.write("a.md", "# A\n\nText.\n")
     desk.write("logo.png", b"\x89PNG")
     desk.write("old.doc", b"\xd0\xcf")

@@ -11,7 +11,7 @@ PAGE = (
 )
 
 
-async def test_what_most_pages_of_a_website_repeat_is_no_passage(desk: Desk) -> None:
+async def test_text_repeated_on_most_pages_of_a_website_is_not_a_passage(desk: Desk) -> None:
     for number in range(6):
         desk.write(f"a{number}.html", PAGE.format(number, number + 1))
 

@@ -133,7 +133,7 @@ async def test_names_of_files_and_folders_bring_no_hidden_characters(desk: Desk)
     assert result.failed[0][0] == "bro[8mken.md"
 
 
-def test_what_a_model_says_of_a_page_is_cleaned_too() -> None:
+def test_a_description_by_a_model_is_cleaned_too() -> None:
     path = PurePosixPath("a.md")
     made = prepare(Item("a.md", b"# A\n\nText.\n", "a.md"), path, locate(path, ()))
     said = Description(f"a{HIDDEN}", f"b{HIDDEN}", (f"c{HIDDEN}",), (f"d{HIDDEN}",))

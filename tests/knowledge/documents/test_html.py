@@ -94,7 +94,7 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          "# Hours\n\nOpen at six."),
     ],
 )  # fmt: skip
-def test_what_a_person_opens_or_reads_in_a_control_is_text(body: str, content: str) -> None:
+def test_the_text_of_controls_is_read(body: str, content: str) -> None:
     assert html.read(f"<body>{body}</body>".encode(), "a.html").content == content
 
 

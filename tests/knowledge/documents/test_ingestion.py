@@ -95,7 +95,7 @@ async def test_a_new_title_of_an_index_page_moves_the_pages_below_it(desk: Desk)
     assert desk.index.documents["docs/api/errors"].crumbs == ("The API", "Errors")
 
 
-async def test_what_did_not_change_is_neither_embedded_nor_written_again(desk: Desk) -> None:
+async def test_unchanged_documents_are_neither_embedded_nor_written_again(desk: Desk) -> None:
     desk.write("a.md", "# A\n\nOne.\n")
     desk.write("all.jsonl", line(passage_id="p", text="Two.") + line(passage_id="q", text="3."))
     await desk.ingest()
@@ -129,7 +129,7 @@ async def test_another_embedding_model_writes_everything_again(desk: Desk) -> No
     assert (await desk.ingest()).changed == 1
 
 
-async def test_what_is_gone_is_removed_and_other_folders_keep_theirs(desk: Desk) -> None:
+async def test_deleted_documents_are_removed_and_other_folders_keep_theirs(desk: Desk) -> None:
     gone = desk.write("one/a.md", "# A\n\nOne.\n")
     desk.write("one/b.md", "# B\n\nTwo.\n")
     desk.write("two/c.md", "# C\n\nThree.\n")
@@ -281,7 +281,7 @@ async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_what_may_not_be_read_is_reported(desk: Desk) -> None:
+async def test_an_unreadable_file_is_reported(desk: Desk) -> None:
     locked = desk.write("locked.md", "# L\n\nText.\n")
     locked.chmod(0)
 

@@ -220,7 +220,7 @@ def test_a_heading_of_the_outline_keeps_the_number_that_its_page_shows() -> None
         (b"%PDF-1.4\n" + b"\xff" * 500 + b"startxref\n5\n%%EOF", "the PDF is damaged"),
     ],
 )
-def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:
+def test_a_file_that_is_not_a_pdf_is_reported(data: bytes, found: str) -> None:
     with pytest.raises(WrongFormatError, match=found):
         pdf.read(data, "a.pdf")
 

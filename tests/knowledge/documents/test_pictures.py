@@ -98,7 +98,7 @@ def test_html_gives_a_picture_the_caption_of_its_figure() -> None:
         make_picture(size=(16, 16)),
     ],
 )
-def test_what_is_no_picture_by_its_bytes_or_no_figure_by_its_size_is_left_out(data: bytes) -> None:
+def test_invalid_pictures_and_decorations_are_left_out(data: bytes) -> None:
     page = page_of("# A\n\nText.\n\n![One](a.png)\n", "a.md", a__png=data)
 
     assert page.files == ()

@@ -168,7 +168,7 @@ def show_panel(**beside: bytes) -> Page:
     return collect_pictures(page, {name.replace("__", "."): data for name, data in beside.items()})
 
 
-def test_what_a_picture_of_a_document_says_is_cited_as_a_section_of_its_own() -> None:
+def test_text_in_a_picture_is_cited_as_a_separate_section() -> None:
     panel, icon = make_picture("green", size=(300, 200)), make_picture("red", size=(300, 60))
 
     page = read_pictures(show_panel(a__png=panel, b__png=icon), lambda _: recognise_line("Code 7"))

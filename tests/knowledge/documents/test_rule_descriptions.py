@@ -77,7 +77,7 @@ def test_frequent_words_are_keywords_and_usual_words_are_not() -> None:
     assert result == ("gateway",)
 
 
-def test_what_was_said_already_is_kept() -> None:
+def test_existing_descriptions_are_kept() -> None:
     prepared = Prepared(summary="Said", keypoints=("said",), chunks=("said",))
 
     description = rule_descriptions.describe(

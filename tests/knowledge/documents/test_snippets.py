@@ -65,9 +65,7 @@ def test_a_file_of_the_repository_outside_the_folder_is_read(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "name", [".hidden/a.py", "../outside.py", "secret/a.py", ".git/config.yml"]
 )
-def test_what_is_hidden_restricted_or_outside_the_repository_is_never_read(
-    tmp_path: Path, name: str
-) -> None:
+def test_hidden_restricted_and_outside_files_are_never_read(tmp_path: Path, name: str) -> None:
     top = tmp_path / "repository"
     (top / ".git").mkdir(parents=True)
     (top / "refdesk.toml").write_text('[[documents]]\npath = "secret/**"\ngroups = ["board"]\n')

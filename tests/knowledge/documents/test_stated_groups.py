@@ -102,7 +102,7 @@ async def test_a_folder_states_the_groups_of_its_files_whatever_their_format(des
     assert set(results.values()) == {("hr",)}
 
 
-async def test_what_a_page_states_replaces_what_its_folder_states(desk: Desk) -> None:
+async def test_the_groups_of_a_page_replace_those_of_its_folder(desk: Desk) -> None:
     desk.write("refdesk.toml", RULES)
     desk.write("staff/board.md", f"---\ngroups: [board]\n---\n{PAGE}")
 

@@ -30,7 +30,7 @@ def test_a_document_comes_back_with_its_passages_and_what_the_rules_say(
     assert made.by_rules.description == "We open at nine."
 
 
-def test_what_is_wrong_with_a_document_is_reported_as_its_reader_words_it(
+def test_a_faulty_document_is_reported_in_the_words_of_its_reader(
     reader: ReaderProcess,
 ) -> None:
     with pytest.raises(NoTextError, match="the document contains no text"):
@@ -156,7 +156,7 @@ def test_the_reader_knows_no_secrets_and_nobody_reads_its_memory(
 
 
 @pytest.mark.slow
-def test_who_waits_is_notified_when_reading_ends() -> None:
+def test_waiting_callers_are_notified_when_reading_ends() -> None:
     failures: list[Exception] = []
 
     def read() -> None:

@@ -46,7 +46,7 @@ def test_a_stored_document_is_read_as_it_was() -> None:
     assert [chunk.chunk_id for chunk in DOCUMENT.chunks] == [f"{ID}#0", f"{ID}#1"]
 
 
-def test_who_lacks_one_of_its_groups_does_not_see_it() -> None:
+def test_a_user_who_lacks_one_of_its_groups_does_not_see_an_attachment() -> None:
     assert DOCUMENT.is_visible_to(("sales", "legal", "hr"))
     assert not DOCUMENT.is_visible_to(("legal",))
     assert not DOCUMENT.is_visible_to(())

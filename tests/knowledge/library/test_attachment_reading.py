@@ -59,7 +59,7 @@ async def test_the_same_file_is_the_same_document_and_another_one_is_not() -> No
     assert len({first.id, other.id, renamed.id}) == 3
 
 
-async def test_what_a_file_claims_about_its_id_and_its_groups_changes_nothing() -> None:
+async def test_claims_of_a_file_about_its_id_and_groups_change_nothing() -> None:
     claimed = b"---\nid: handbook\ngroups: [board]\nurl: https://acme.test/x\n---\n" + CONTRACT
 
     document = await read("contract.md", claimed)

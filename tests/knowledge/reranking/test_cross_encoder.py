@@ -46,7 +46,7 @@ async def test_a_question_does_not_wait_for_a_model_that_is_busy_and_the_next_on
     [lambda _question, _passages: [1.0], lambda _question, passages: passages[9]],
     ids=["too few", "an error"],
 )
-async def test_what_the_model_does_wrong_is_a_failure_of_the_reranker(score: Score) -> None:
+async def test_an_error_of_the_model_is_a_failure_of_the_reranker(score: Score) -> None:
     with pytest.raises(RerankingFailed, match="'m@fastembed'"):
         await make_encoder(score).score("question", ["a", "b"])
 

@@ -119,7 +119,7 @@ async def test_a_reader_never_sees_half_a_document(index: Index) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-async def test_what_is_removed_is_gone_and_the_rest_stays(index: Index) -> None:
+async def test_removed_documents_are_gone_and_the_rest_stays(index: Index) -> None:
     await put(index, document("stays", "text"), document("goes", "text", "more"))
     await index.remove(["goes", "never was there"])
 

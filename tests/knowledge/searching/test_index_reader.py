@@ -73,7 +73,7 @@ async def test_nothing_that_a_person_finds_shows_that_a_hidden_document_exists(
 
 
 @pytest.mark.parametrize("group", ["hr", "board"])
-async def test_who_has_one_of_its_groups_finds_a_document(full: Index, group: str) -> None:
+async def test_a_user_in_one_of_its_groups_finds_a_document(full: Index, group: str) -> None:
     findings = await ask(full, f"What is the {WORD} bonus?", "sales", group)
 
     assert findings.hits[0].document_id == "salaries"

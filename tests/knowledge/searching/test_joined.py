@@ -111,7 +111,7 @@ async def test_only_languages_that_no_search_reached_are_called_uncompared() -> 
     assert (await search_all(library, ask("english", "german"))).uncompared == ("ru",)
 
 
-async def test_what_stands_at_a_chosen_place_comes_first() -> None:
+async def test_passages_at_a_chosen_location_come_first() -> None:
     library = Library(q=make_findings(make_section("a", 3.0), make_section("b", 1.0)))
 
     place = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))

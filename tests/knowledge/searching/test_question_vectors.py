@@ -88,7 +88,7 @@ async def test_vectors_of_another_model_are_not_taken() -> None:
     assert there.asked == [["one"]]
 
 
-async def test_what_ingestion_embeds_is_not_kept() -> None:
+async def test_vectors_of_an_ingestion_are_not_cached() -> None:
     embedder = Counting()
     vectors = QuestionVectors(embedder)
     texts = ["one", "two"]

@@ -32,7 +32,7 @@ def make_findings(documents: int | None, *languages: str) -> Findings:
         (make_findings(3, "en"), "", "", None),
     ],
 )
-def test_what_cannot_be_compared_or_is_empty_is_no_matter_of_subject(
+def test_a_text_that_is_empty_or_cannot_be_compared_is_not_refused_by_subject(
     findings: Findings, language: str, text_eng: str, reason: Reason | None
 ) -> None:
     assert (

@@ -141,7 +141,7 @@ async def test_an_earlier_turn_shows_what_a_short_one_means(searcher: LevelSearc
     assert pages(leaning)[0] == "webhooks"
 
 
-async def test_what_was_tried_is_left_out(searcher: LevelSearcher) -> None:
+async def test_chunks_that_were_tried_are_left_out(searcher: LevelSearcher) -> None:
     findings = await ask(
         searcher, "Delete an account", exclude=("accounts#1", "nobody#1", "accounts#x", "#")
     )

@@ -26,7 +26,7 @@ def test_a_whole_section_has_no_mark() -> None:
     assert not written.is_cut
 
 
-def test_what_is_left_out_is_marked_where_it_stood_with_its_number_of_words() -> None:
+def test_an_omission_is_marked_at_its_position_with_its_number_of_words() -> None:
     assert write(PROSE, 0, 2).text == "One two three.\n\n[... 4 words left out]\n\nEight nine."
     assert write(PROSE, 1).text == (
         "[... 3 words left out]\n\nFour five six seven.\n\n[... 2 words left out]"

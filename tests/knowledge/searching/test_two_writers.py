@@ -153,7 +153,7 @@ async def test_a_document_that_is_written_while_its_groups_are_chosen_has_them_i
     assert {tuple(point.payload.get("groups", ())) for point in result} == {("staff",)}
 
 
-async def test_what_a_killed_writer_left_is_removed_when_nobody_can_be_writing_it(
+async def test_remains_of_a_killed_writer_are_removed_when_no_writer_can_be_active(
     client: AsyncQdrantClient,
 ) -> None:
     engine, ours, _ = await open_both(client)

@@ -47,7 +47,7 @@ def test_a_message_is_a_section_with_its_sender_and_date() -> None:
     assert page.blocks[0].anchor == "message=1"
 
 
-def test_what_a_reply_repeats_of_the_thread_is_left_out() -> None:
+def test_text_that_a_reply_repeats_from_the_thread_is_left_out() -> None:
     page = mail.read(box(message("Couriers", QUESTION), message("Re: Couriers", REPLY)), "a.mbox")
 
     texts = [block.text for block in page.blocks if block.kind is BlockKind.TEXT]
@@ -101,10 +101,10 @@ def test_encoded_subjects_and_bodies_are_text() -> None:
     assert "Größe und Maß" in mail.read(bytes(made), "a.eml").blocks[0].text
 
 
-def test_what_is_no_message_is_named() -> None:
-    with pytest.raises(WrongFormatError, match="no header"):
+def test_a_file_that_is_not_a_message_is_reported() -> None:
+    with pytest.raises(WrongFormatError, match="not a header"):
         mail.read(b"hello\nworld", "a.eml")
-    with pytest.raises(WrongFormatError, match="no header"):
+    with pytest.raises(WrongFormatError, match="not a header"):
         mail.read(b"", "a.eml")
 
 

@@ -100,6 +100,6 @@ def test_the_html_of_a_message_without_text_is_read() -> None:
 @pytest.mark.parametrize(
     "data", [b"Subject: x\n\ny", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 900, pack({})]
 )
-def test_what_is_no_message_of_outlook_is_reported(data: bytes) -> None:
+def test_a_file_that_is_not_an_outlook_message_is_reported(data: bytes) -> None:
     with pytest.raises(WrongFormatError, match=r"expected an Outlook message \(\.msg\)"):
         msg.read(data, "a.msg")

@@ -107,7 +107,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("markup", HIDDEN)
-def test_what_a_reader_of_the_page_does_not_see_is_not_read(markup: str) -> None:
+def test_elements_that_a_page_hides_are_not_read(markup: str) -> None:
     page = html.read(f"<body><p>Before.</p>{markup}<p>After.</p>".encode(), "a.html")
 
     assert "SECRET" not in page.content
@@ -116,7 +116,7 @@ def test_what_a_reader_of_the_page_does_not_see_is_not_read(markup: str) -> None
 
 
 @pytest.mark.parametrize("markup", SHOWN)
-def test_what_a_reader_sees_or_may_open_is_read(markup: str) -> None:
+def test_visible_and_collapsible_elements_are_read(markup: str) -> None:
     page = html.read(f"<body><p>Before.</p>{markup}<p>After.</p>".encode(), "a.html")
 
     assert "WANTED" in page.content
@@ -209,7 +209,7 @@ SHOWN_IN_MARKDOWN = [
 
 
 @pytest.mark.parametrize("text", HIDDEN_IN_MARKDOWN)
-def test_what_markup_in_markdown_hides_is_not_read(text: str) -> None:
+def test_elements_that_markup_in_markdown_hides_are_not_read(text: str) -> None:
     page = markdown.read(f"Before.\n\n{text}\n\nAfter.\n".encode(), "a.md")
 
     assert "SECRET" not in f"{page.title} {page.content}"
@@ -217,7 +217,7 @@ def test_what_markup_in_markdown_hides_is_not_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SHOWN_IN_MARKDOWN)
-def test_what_a_reader_of_markdown_sees_is_read(text: str) -> None:
+def test_visible_elements_in_markdown_are_read(text: str) -> None:
     page = markdown.read(f"Before.\n\n{text}\n\nAfter.\n".encode(), "a.md")
 
     assert "WANTED" in page.content
@@ -234,7 +234,7 @@ def test_what_a_reader_of_markdown_sees_is_read(text: str) -> None:
         "{/* SECRET */}",
     ],
 )
-def test_what_components_hide_is_not_read(text: str) -> None:
+def test_elements_that_components_hide_are_not_read(text: str) -> None:
     page = markdown.read(f"Before.\n\n{text}\n\nAfter.\n".encode(), "a.mdx")
 
     assert "SECRET" not in page.content

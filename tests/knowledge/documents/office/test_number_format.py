@@ -92,7 +92,9 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         ("", "1E+300", "1e+300"),
     ],
 )
-def test_what_no_format_can_show_stays_as_it_is(code: str, value: str, shown: str) -> None:
+def test_a_value_that_its_format_cannot_show_stays_unchanged(
+    code: str, value: str, shown: str
+) -> None:
     assert format_number(value, code) == shown
 
 

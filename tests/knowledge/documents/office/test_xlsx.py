@@ -57,7 +57,7 @@ def test_a_merged_cell_belongs_to_every_row_that_it_spans() -> None:
     assert read(workbook).blocks[1].text.endswith("| Basic | 1 |\n| Basic | 2 |")
 
 
-def test_what_stands_above_a_table_is_text_and_an_empty_row_begins_another() -> None:
+def test_text_above_a_table_is_not_a_row_and_an_empty_row_begins_another_table() -> None:
     workbook = workbook_of(
         ("Prices of 2026",), ("Name", "Price"), ("A", 1), (), ("Country", "Tax"), ("DE", 19)
     )
