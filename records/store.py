@@ -549,7 +549,9 @@ def connect_store(url: str) -> RecordStore:
 
 
 def _prepare_file(engine: Engine, path: str | None) -> None:
-    """Make the file readable only by its owner, and overwrite deleted data in it."""
+    """Create the file, readable only by its owner, and configure SQLite to overwrite deleted
+    data.
+    """
     if path and path != ":memory:":
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch(mode=0o600)

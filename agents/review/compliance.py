@@ -543,8 +543,9 @@ def _choose_rules(own: Sequence[RulePassage], material: _Material) -> tuple[Requ
 def _choose_passages(
     own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
 ) -> tuple[RulePassage, ...]:
-    """Return the whole document, or the relevant passages: those found by search or clauses, and
-    their neighbours.
+    """Return all passages of a short document. For a longer one, return the passages that the
+    search found or that a clause reading names, each with the preceding passage if that introduces
+    it.
     """
     every = material.passages
     if sum(len(passage.text) for passage in every) <= _WHOLE_CHARACTERS:

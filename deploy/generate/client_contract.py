@@ -24,10 +24,10 @@ _SECTION = """
 Document 002 of the client has a table of what each agent of the main flow reads and writes. Agents
 do more for these reasons:
 
-| why | read besides | written besides |
+| why | also reads | also writes |
 |---|---|---|
 """
-_LEFT_OUT = "\nLess than that table:\n\n"
+_LEFT_OUT = "\nIn that table, but not read or written by the agents:\n\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,7 @@ def _list_roles(attribute: Attribute, side: Literal["reads", "writes"]) -> list[
 
 
 def _describe_merge(rule: MergeRule) -> str:
-    return "" if rule is MergeRule.REPLACE else f" (a write meets it by `{rule.value}`)"
+    return "" if rule is MergeRule.REPLACE else f" (merged by `{rule.value}`)"
 
 
 def _list_harmless() -> str:

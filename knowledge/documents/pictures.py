@@ -37,28 +37,41 @@ LONGEST_CAPTION = 200
 _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
+_BEYOND_LIMITS = "the document has too many pictures, or too large ones"
+_NOT_PRESENT = "its file is not among the documents"
+_UNKNOWN_FORMAT = "its format is not supported"
 
 
 @dataclass(slots=True)
 class _Collection:
-    """The pictures of a page collected so far; `left_out` counts those beyond the limits."""
+    """The pictures of a page collected so far; `left_out` counts those that cannot be shown.
+
+    Pictures that are too small for a figure are decoration, and so are embedded ones of an unknown
+    format without a caption; neither are counted.
+    """
 
     beside: Mapping[str, bytes]
     files: dict[str, PictureFile] = field(default_factory=dict)
     bytes_left: int = MOST_BYTES
-    left_out: int = 0
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
 
     def take(self, picture: Picture) -> Picture | None:
         """Return the picture with its id; None if it is not kept."""
         data = _decode(picture.data) if picture.data else self.beside.get(picture.address)
         media_type = None if data is None else recognise_type(data)
-        if data is None or media_type is None or not _is_figure(data, media_type):
+        if data is None or media_type is None:
+            address = "" if picture.address.startswith("data:") else picture.address
+            if name := (picture.caption or address)[:LONGEST_CAPTION]:
+                reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
+                self.left_out.add("picture", reason, name=name)
+            return None
+        if not _is_figure(data, media_type):
             return None
         name = hashlib.sha256(data).hexdigest()[:_ID_CHARACTERS]
         if name not in self.files:
             is_within = len(data) <= min(LARGEST_PICTURE, self.bytes_left)
             if not is_within or len(self.files) >= MOST_PICTURES:
-                self.left_out += 1
+                self.left_out.add("picture", _BEYOND_LIMITS)
                 return None
             self.bytes_left -= len(data)
             self.files[name] = PictureFile(name, media_type, encode(data))
@@ -100,9 +113,7 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
     blocks += _stand_alone(waiting)
     left_out = LeftOutCounts()
     left_out.take(page.left_out)
-    left_out.add(
-        "picture", "the document has too many pictures, or too large ones", collection.left_out
-    )
+    left_out.take(collection.left_out.list())
     return replace(
         page,
         blocks=tuple(blocks),

@@ -354,8 +354,8 @@ def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...
     try:
         value = json.loads(text) if is_json else yaml.load(text, _DatelessLoader)  # noqa: S506 - safe
     except RecursionError as error:
-        raise WrongFormatError(f"expected {kind}, found one nested too deeply") from error
+        raise WrongFormatError(f"the {kind} is nested too deeply") from error
     except (ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise WrongFormatError(f"expected {kind}, found {reason}") from error
+        raise WrongFormatError(f"the file is not valid {kind}: {reason}") from error
     return value, warnings

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.page import Page, first_heading
+from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -35,14 +35,23 @@ _RAW_ROLE = re.compile(
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
-# Their content is not text of the page, or must not be included.
-_LEFT_OUT = frozenset({"toctree", "autosummary", "index", "image", "figure", "raw", "include"})
+_NAVIGATION = frozenset({"toctree", "index"})
+"""Directives whose content is not text of the page."""
+_OMITTED = {
+    "include": "other files are not included",
+    "raw": "raw output is not read",
+    "autosummary": "it is generated from code",
+    "image": "its options cannot be read",
+    "figure": "its options cannot be read",
+}
+"""Directives that are left out, with the reason."""
 _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
 _VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
 """Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
+_LONGEST_NAME = 200
 _LONGEST_LINE = 8000
 _SETTINGS = {
     "file_insertion_enabled": False,
@@ -67,14 +76,17 @@ def read(data: bytes, source: str) -> Page:
         ) from error
     text, warnings = decode(data)
     try:
-        tree = _parse(_prepare(text))
+        left_out = LeftOutCounts()
+        tree = _parse(_prepare(text), left_out)
         _simplify(tree)
         written = publish_from_doctree(tree, writer="html5", settings_overrides=_settings())
     except RecursionError as error:
         raise WrongFormatError("the document is nested too deeply") from error
     page = html.read(written, source)
+    left_out.take(page.left_out)
     return replace(
         page,
+        left_out=left_out.list(),
         title=first_heading(page.blocks),
         language=None,
         warnings=(*warnings, *page.warnings),
@@ -85,8 +97,11 @@ def _settings() -> dict[str, object]:
     return {**_SETTINGS, "warning_stream": io.StringIO()}
 
 
-def _parse(markup: str, depth: int = 0) -> "nodes.document":
-    """Return the document tree, in which unknown directives are replaced by their content."""
+def _parse(markup: str, left_out: LeftOutCounts, depth: int = 0) -> "nodes.document":
+    """Return the document tree, in which unknown directives are replaced by their content.
+
+    Directives that cannot be read are added to `left_out`.
+    """
     from docutils import nodes
     from docutils.core import publish_doctree
 
@@ -96,12 +111,12 @@ def _parse(markup: str, depth: int = 0) -> "nodes.document":
         if unread is None or message.parent is None:
             continue
         is_directive = unread.astext().startswith(".. ")
-        held = _read_directive(unread.astext(), depth) if is_directive else [unread]
+        held = _read_directive(unread.astext(), left_out, depth) if is_directive else [unread]
         message.parent.replace(message, held)
     return tree
 
 
-def _read_directive(markup: str, depth: int) -> "list[nodes.Node]":
+def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[nodes.Node]":
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
@@ -109,11 +124,18 @@ def _read_directive(markup: str, depth: int) -> "list[nodes.Node]":
     body = "\n".join(dropwhile(_is_option, lines)).strip()
     if name in _LISTINGS:
         return [_write_code(_add_caption(argument, lines), body)]
-    if name in _LEFT_OUT or depth >= _DEEPEST_DIRECTIVE:
+    if name in _NAVIGATION:
+        return []
+    if name in _OMITTED or depth >= _DEEPEST_DIRECTIVE:
+        left_out.add(
+            "directive",
+            _OMITTED.get(name, "nested too deeply"),
+            name=f"{name} {argument}"[:_LONGEST_NAME],
+        )
         return []
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
-    return list(_parse(f"{argument}\n\n{body}", depth + 1).children)
+    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1).children)
 
 
 def _is_option(line: str) -> bool:

@@ -330,7 +330,7 @@ def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
 
 
 def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
-    """Return a segment as several, which end at the gutters where it has a gap."""
+    """Split a segment at each gutter in a gap between its parts, and return the pieces."""
     pieces: list[Segment] = []
     for part in segment.parts or [segment]:
         before = pieces[-1] if pieces else None

@@ -129,7 +129,7 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
 
 
 def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield lines; values that stand beside the middle of a label of two lines are on its line."""
+    """Yield the lines; a two-line label and the values centred beside it become one line."""
     at = 0
     while at < len(lines):
         line, *others = lines[at : at + _CENTRED_LINES]

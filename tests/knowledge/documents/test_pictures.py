@@ -177,3 +177,22 @@ def test_a_picture_of_a_pdf_has_its_numbered_caption() -> None:
     )  # fmt: skip
     image = Image.open(io.BytesIO(base64.b64decode(block.pictures[0].data)))
     assert (image.size, image.convert("RGB").getpixel((5, 5))) == ((120, 80), (255, 0, 0))
+
+
+SVG = base64.b64encode(b"<svg/>").decode()
+
+
+@pytest.mark.parametrize(
+    ("markup", "left_out"),
+    [
+        ("![The flow of a message](flow.png)", ["The flow of a message"]),
+        ("![](https://cdn.test/flow.png)", ["https://cdn.test/flow.png"]),
+        (f'<img alt="The seal" src="data:image/svg+xml;base64,{SVG}">', ["The seal"]),
+        (f'<img alt="" src="data:image/svg+xml;base64,{SVG}">', []),
+    ],
+    ids=["missing", "remote", "unknown format", "decoration"],
+)
+def test_a_picture_that_cannot_be_kept_is_counted(markup: str, left_out: list[str]) -> None:
+    page = page_of(f"# A\n\nText.\n\n{markup}\n", "a.md")
+
+    assert [name for part in page.left_out for name in part.names] == left_out

@@ -40,3 +40,16 @@ def test_without_docutils_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(MissingExtraError, match=r"refdesk\[restructuredtext\]"):
         blocks("Text.")
+
+
+def test_directives_that_are_not_read_are_counted_with_their_reason() -> None:
+    page = restructuredtext.read(
+        b"A\n=\n\n.. include:: rates.rst\n\n.. note::\n\n   Text.\n\n"
+        b"   .. raw:: html\n\n      <b>x</b>\n",
+        "a.rst",
+    )
+
+    assert sorted((part.names, part.reason) for part in page.left_out) == [
+        (("include rates.rst",), "other files are not included"),
+        (("raw html",), "raw output is not read"),
+    ]

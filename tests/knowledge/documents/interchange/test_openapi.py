@@ -121,8 +121,8 @@ def test_data_that_describe_no_interface_are_no_document() -> None:
     ("data", "name", "found"),
     [
         (b"[" * 100_000 + b'"openapi"', "a.json", "nested too deeply"),
-        (b'{"openapi": ', "a.json", "expected JSON"),
-        (b"openapi: [", "a.yaml", "expected YAML"),
+        (b'{"openapi": ', "a.json", "not valid JSON"),
+        (b"openapi: [", "a.yaml", "not valid YAML"),
     ],
 )
 def test_damaged_or_hostile_data_are_one_clear_line(data: bytes, name: str, found: str) -> None:
