@@ -210,7 +210,7 @@ async def test_the_memory_of_every_shard_is_found(harness: BrokerHarness) -> Non
 async def test_one_node_of_many_is_no_server_to_work_with(cluster: Cluster) -> None:
     client = connect(cluster.nodes[0].url)
 
-    with pytest.raises(UnsuitableServerError, match=r"redis\+cluster://.* of 3 masters"):
+    with pytest.raises(UnsuitableServerError, match=r"of 3 masters; use redis\+cluster://"):
         await RedisBroker(client).prepare(ROLES)
     await client.aclose()
 
@@ -241,7 +241,7 @@ async def test_a_cluster_that_is_away_is_reported_by_one_error() -> None:
         broker.replies.read_reply(question()),
         broker.replies.await_reply(question(), block_seconds=1.0),
     ):
-        with pytest.raises(BrokerUnavailableError, match="does not answer"):
+        with pytest.raises(BrokerUnavailableError, match="does not respond"):
             await attempt
     await broker.close()
 
