@@ -100,7 +100,7 @@ class EssenceOutput(BaseModel, frozen=True):
         "language",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
-        default=(), description="only if `document_languages` lists languages"
+        default=(), description="only if languages of the documents are listed"
     )
     act: Act | None = Field(
         default=None, description="only if the turn does not ask a new question"
@@ -133,7 +133,9 @@ class Meaning(BaseModel, frozen=True):
     """A possible meaning of an unclear question, as an option for the user."""
 
     label: str = Field(description="a few words in the user's language")
-    place: int = Field(default=0, description="number of the location about this meaning; 0: none")
+    place: int = Field(
+        default=0, description="number of the nearest place about this meaning; 0: none"
+    )
 
 
 Strictness = Literal["low", "medium", "high"]
@@ -229,7 +231,7 @@ class RareDetails(BaseModel, frozen=True):
         "language",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
-        default=(), description="only if `document_languages` lists languages"
+        default=(), description="only if languages of the documents are listed"
     )
     meanings: tuple[Meaning, ...] = Field(
         default=(), description="only if unclear: the possible meanings, the most likely first"
@@ -255,7 +257,7 @@ class RareDetails(BaseModel, frozen=True):
 
 
 class UnderstandOutput(BaseModel, frozen=True):
-    """The output that most turns need; the user waits for each token.
+    """The interpretation of a turn.
 
     The question comes first, so that it is known before the rest is written.
     """
