@@ -38,6 +38,7 @@ _SIGN = re.compile(rf"{_INLINE_CODE}|.")
 _BOLD = re.compile(
     rf"{_INLINE_CODE}|\*\*(?=\S)((?:`[^`\n]{{1,200}}`|[^*`\n]|\n(?!\n)){{1,300}})(?<=\S)\*\*"
 )
+_BLOCK_MARKS = frozenset(">-+*")
 _WIDE_SHARE = 1.3
 _CLOSING = "。、，．！？）」』】"
 
@@ -219,14 +220,21 @@ def _mark_fences(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
 def _fold_line(line: str, width: int) -> list[str]:
     """Break one line between words or, in scripts without spaces, whose characters are wide, at any
     character. Inline code stays on one line, even if it is wider than `width`, because people copy
-    it.
+    it. A mark such as the `>` of a menu path stays behind its word: at the beginning of a line, it
+    would start a quotation or a list.
     """
     if columns(line) > len(line) * _WIDE_SHARE:
         return _cut(line, width)
     opening = _LIST_ITEM.match(line)
     start = opening[0] if opening else ""
     folded, taken = [start], columns(start)
+    words: list[str] = []
     for word in _WORD.findall(line[len(start) :]):
+        if words and word in _BLOCK_MARKS:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    for word in words:
         wide = columns(word)
         if taken + wide > width and taken > len(start):
             folded.append(" " * len(start))

@@ -260,3 +260,11 @@ def test_every_stage_that_people_wait_for_has_a_step() -> None:
     assert find_step("synthesize") is ProgressStep.WRITE
     assert find_step("a stage of a later release") is ProgressStep.UNDERSTAND
     assert {"plan", "gather", "ledger", "judge"} <= list_steps().keys()
+
+
+def test_no_line_begins_with_the_sign_of_a_menu_path() -> None:
+    path = "Open Settings > Billing > Invoices - the page of the account - and choose Export."
+
+    lines = [line for width in range(8, 80) for line in wrap(path, width)]
+
+    assert [line for line in lines if line.startswith((">", "-"))] == []
