@@ -96,8 +96,10 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     for group in groups:
         column = (min(line.left for line in group), max(line.right for line in group))
         for line in find_lines(group, tables):
-            line.column, line.page = column, number
-            lines.append(line)
+            frame = line.table if line.table is not None and not line.table.rows else None
+            for own in [line] if frame is None else find_lines(frame.segments):
+                own.column, own.page = column if frame is None else frame.columns[0], number
+                lines.append(own)
     return LaidOutPage(number, text, lines)
 
 

@@ -64,6 +64,10 @@ _NEAR = 2.5
 _MOST_MEETINGS = 400_000
 """Maximum number of pairs of lines that are compared; a page with more is a drawing or a map."""
 _MOST_CELLS = 20_000
+_MOST_BORDERS = 40
+"""Maximum number of lines that may separate tables; a grid with more is a drawing."""
+_LEAST_EDGES = 3
+"""Number of edges of two columns or rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class DrawnGrid:
     lefts: tuple[float, ...]
     tops: tuple[float, ...]
     cells: tuple[DrawnCell, ...]
+    strokes: tuple[Stroke, ...]
 
     @property
     def area(self) -> float:
@@ -96,26 +101,14 @@ def take_tables(
     tables: dict[int, TextTable] = {}
     left = list(segments)
     for drawn in find_grids(strokes) if left else ():
-        inside, outside = _part(left, drawn)
-        divided, inside = _divide_columns(drawn, inside)
-        grid = _divide_rows(_divide_cells(divided, inside), inside)
-        cells = _fill(grid, inside)
-        if not _is_table(grid, cells):
-            continue
-        mark = _stand_for(grid, inside)
-        columns = list(pairwise(grid.lefts))
-        rows = list(_list_rows(grid, cells))
-        lowest = min(segment.base for segment in inside)
-        table = TextTable(page, columns, rows, lowest, inside)
-        if any(
-            hold_values_beside(
-                line.segments for cell, own in cells.items() if cell.column == at for line in own
-            )
-            for at in range(len(columns))
-        ):
-            table.unclear = [line.text for line in find_lines(inside)]
-        tables[id(mark)] = table
-        left = [*outside, mark]
+        grids = _part_grid(drawn, _part(left, drawn)[0])
+        for grid in grids:
+            inside, outside = _part(left, grid)
+            table = _read_grid(page, grid, inside, is_part=len(grids) > 1)
+            if table is not None:
+                mark = _stand_for(grid, inside)
+                tables[id(mark)] = table
+                left = [*outside, mark]
     return tables, left
 
 
@@ -127,9 +120,185 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
     level, upright = _merge(strokes, is_vertical=False), _merge(strokes, is_vertical=True)
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
-    grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
-    drawn_grids = [grid for grid in grids if grid is not None]
+    grids = [_make_grid(lines) for lines in _list_connected(level, upright)]
+    drawn_grids = [
+        grid for grid in grids
+        if grid is not None and len(grid.lefts) >= _LEAST_EDGES and len(grid.tops) >= _LEAST_EDGES
+    ]  # fmt: skip
     return sorted(drawn_grids, key=lambda grid: -grid.area)
+
+
+def _part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
+    """Return the tables next to each other in a grid whose rows interlock, otherwise the grid.
+
+    Titles above and notes below them have the width of the grid.
+    """
+    if not _list_interlocked(_list_rows_of_columns(grid)):
+        return [grid]
+    inner = [cell for cell in grid.cells if cell.columns < len(grid.lefts) - 1]
+    top, bottom = max(cell.top for cell in inner), min(cell.bottom for cell in inner)
+    if top < grid.tops[0] or bottom > grid.tops[-1]:
+        edges = sorted({grid.tops[-1], bottom, top, grid.tops[0]}, reverse=True)
+        parts = _cut_grid(grid, edges, is_vertical=False)
+        return [part for piece in parts for part in _part_grid(piece, _part(segments, piece)[0])]
+    edges = _find_borders(grid, segments)
+    return _cut_grid(grid, edges, is_vertical=True) if edges else [grid]
+
+
+def _list_rows_of_columns(grid: DrawnGrid) -> list[set[int]]:
+    """Return for each column the rows in which a cell begins."""
+    rows: list[set[int]] = [set() for _ in grid.lefts[1:]]
+    for cell in grid.cells:
+        for own in rows[cell.column : cell.column + cell.columns]:
+            own.add(cell.row)
+    return rows
+
+
+def _list_interlocked(columns: Sequence[set[int]]) -> list[tuple[int, float]]:
+    """Return where no column has all rows: the first row of each such band, and the next band.
+
+    The lines between bands cross all columns. In a table, merged cells are beside the rows of
+    another column; tables that touch, forms and diagrams have rows that interlock.
+    """
+    starts: list[float] = [*sorted(set.intersection(*columns)), inf]
+    return [
+        (int(first), end) for first, end in pairwise(starts)
+        if not any(
+            {row for rows in columns for row in rows if first < row < end} <= own
+            for own in columns
+        )
+    ]  # fmt: skip
+
+
+def _find_borders(grid: DrawnGrid, segments: Sequence[Segment]) -> list[float]:
+    """Return the edges of the fewest tables next to each other; none if they are uncertain.
+
+    A column with text that may belong to the table on either side makes them uncertain.
+    """
+    columns = _list_rows_of_columns(grid)
+    bands = [
+        (grid.tops[first], grid.tops[-1] if end == inf else grid.tops[int(end)])
+        for first, end in _list_interlocked(columns)
+    ]
+    inner = [
+        at for at in range(1, len(columns)) if _is_border(grid, grid.lefts[at], bands, segments)
+    ]
+    if len(inner) > _MOST_BORDERS:
+        return []
+    solutions = []
+    for ends in ([*inner, len(columns)], [len(columns), *reversed(inner)]):
+        fewest: dict[int, tuple[int, ...]] = {len(columns): (len(columns),)}
+        for first in (*reversed(inner), 0):
+            parts = [
+                (first, *fewest[end]) for end in ends
+                if end in fewest and end > first and not _list_interlocked(columns[first:end])
+            ]  # fmt: skip
+            if parts:
+                fewest[first] = min(parts, key=len)
+        solutions.append([grid.lefts[at] for at in fewest.get(0, ())])
+    one, other = solutions
+    middles = [_find_middle(segment)[0] for segment in segments]
+    is_certain = not any(
+        min(edges) < middle < max(edges)
+        for edges in zip(one, other, strict=True)
+        for middle in middles
+    )
+    return one if is_certain else []
+
+
+def _is_border(
+    grid: DrawnGrid,
+    x: float,
+    bands: Sequence[tuple[float, float]],
+    segments: Sequence[Segment],
+) -> bool:
+    """Return whether a line is drawn beside all rows that interlock, and no text crosses it."""
+    lines = [line for line in grid.strokes if line.is_vertical and abs(line.at - x) <= _NEAR]
+    return all(
+        any(line.start <= low + _NEAR and line.end >= high - _NEAR for line in lines)
+        for high, low in bands
+    ) and not any(segment.left + _NEAR < x < segment.right - _NEAR for segment in segments)
+
+
+def _cut_grid(grid: DrawnGrid, edges: Sequence[float], *, is_vertical: bool) -> list[DrawnGrid]:
+    """Return the parts of a grid between edges."""
+    parts = []
+    for one, other in pairwise(edges):
+        low, high = min(one, other), max(one, other)
+        lines = [
+            line if line.is_vertical is is_vertical
+            else replace(line, start=max(line.start, low), end=min(line.end, high))
+            for line in grid.strokes
+            if (line.at if line.is_vertical is is_vertical else line.start) <= high + _NEAR
+            and (line.at if line.is_vertical is is_vertical else line.end) >= low - _NEAR
+        ]  # fmt: skip
+        parts.append(_make_grid([line for line in lines if line.end - line.start > _NEAR]))
+    return [part for part in parts if part is not None]
+
+
+def _read_grid(
+    page: int, grid: DrawnGrid, segments: Sequence[Segment], *, is_part: bool
+) -> TextTable | None:
+    """Return the table of a grid; None for a diagram.
+
+    A part without columns, or that is no table, has no rows: its lines are those of its frame.
+    """
+    if not segments:
+        return None
+    lowest = min(segment.base for segment in segments)
+    frame = TextTable(page, [(grid.lefts[0], grid.lefts[-1])], [], lowest, list(segments))
+    if len(grid.lefts) < _LEAST_EDGES:
+        return frame
+    divided, inside = _divide_columns(grid, segments)
+    divided = _divide_rows(_divide_cells(divided, inside), inside)
+    cells = _fill(divided, inside)
+    if not _is_table(divided, cells):
+        return frame if is_part else None
+    columns = list(pairwise(divided.lefts))
+    table = TextTable(page, columns, list(_list_rows(divided, cells)), lowest, inside)
+    if _list_interlocked(_list_rows_of_columns(grid)):
+        table.unclear = [line.text for line in _list_lines(grid, segments)]
+    elif any(
+        hold_values_beside(
+            line.segments for cell, own in cells.items() if cell.column == at for line in own
+        )
+        for at in range(len(columns))
+    ):
+        table.unclear = [line.text for line in find_lines(inside)]
+    return table
+
+
+def _list_lines(grid: DrawnGrid, segments: Sequence[Segment]) -> Iterator[Line]:
+    """Yield the lines of a form, area by area within the drawn lines, whatever their shape."""
+    ended, closed = _find_ends(grid.lefts, grid.tops, grid.strokes)
+    areas: dict[tuple[int, int], int] = {}
+    for place in product(range(len(grid.tops) - 1), range(len(grid.lefts) - 1)):
+        waiting = [] if place in areas else [place]
+        areas.setdefault(place, len(areas))
+        while waiting:
+            row, column = waiting.pop()
+            for other, is_drawn in (
+                ((row, column + 1), (column, row) in ended),
+                ((row, column - 1), (column - 1, row) in ended),
+                ((row + 1, column), (row, column) in closed),
+                ((row - 1, column), (row - 1, column) in closed),
+            ):
+                is_inside = (
+                    0 <= other[0] < len(grid.tops) - 1 and 0 <= other[1] < len(grid.lefts) - 1
+                )
+                if is_inside and not is_drawn and other not in areas:
+                    areas[other] = areas[place]
+                    waiting.append(other)
+    own: dict[int, list[Segment]] = {}
+    for segment in segments:
+        x, y = _find_middle(segment)
+        row, column = (
+            sum(y < top for top in grid.tops[1:-1]),
+            sum(x > left for left in grid.lefts[1:-1]),
+        )
+        own.setdefault(areas[row, column], []).append(segment)
+    for area in sorted(own):
+        yield from find_lines(own[area])
 
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
@@ -307,7 +476,7 @@ def _stand_for(grid: DrawnGrid, inside: Sequence[Segment]) -> Segment:
         sizes[segment.size] += len(segment.text)
     return Segment(
         " ".join(segment.text for segment in inside), grid.lefts[0], grid.lefts[-1],
-        max(segment.base for segment in inside), sizes.most_common(1)[0][0],
+        grid.tops[0], sizes.most_common(1)[0][0],
     )  # fmt: skip
 
 
@@ -457,9 +626,7 @@ def _meet(level: Stroke, upright: Stroke) -> bool:
     )
 
 
-def _list_connected(
-    level: Sequence[Stroke], upright: Sequence[Stroke]
-) -> Iterator[tuple[list[Stroke], list[Stroke]]]:
+def _list_connected(level: Sequence[Stroke], upright: Sequence[Stroke]) -> Iterator[list[Stroke]]:
     """Yield the groups of lines that touch, directly or through others."""
     parents = list(range(len(level) + len(upright)))
 
@@ -476,14 +643,12 @@ def _list_connected(
     ordered = sorted(range(len(parents)), key=find)
     lines = [*level, *upright]
     for _, members in groupby(ordered, key=find):
-        own = [lines[member] for member in members]
-        yield (
-            [stroke for stroke in own if not stroke.is_vertical],
-            [stroke for stroke in own if stroke.is_vertical],
-        )
+        yield [lines[member] for member in members]
 
 
-def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
+def _make_grid(lines: Sequence[Stroke]) -> DrawnGrid | None:
+    level = [line for line in lines if not line.is_vertical]
+    upright = [line for line in lines if line.is_vertical]
     if not level or not upright:
         return None
     left = min(*(line.start for line in level), *(line.at for line in upright))
@@ -495,18 +660,18 @@ def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
     lefts = [group[0].at for group in _group_near(upright)]
     tops = [group[0].at for group in _group_near(level)][::-1]
     rows, columns = len(tops) - 1, len(lefts) - 1
-    if rows < 2 or columns < 2 or rows * columns > _MOST_CELLS:
+    if not rows or not columns or rows * columns > _MOST_CELLS:
         return None
-    return DrawnGrid(tuple(lefts), tuple(tops), tuple(_list_cells(lefts, tops, level, upright)))
+    strokes = (*level, *upright)
+    return DrawnGrid(tuple(lefts), tuple(tops), tuple(_list_cells(lefts, tops, strokes)), strokes)
 
 
 def _list_cells(
-    lefts: Sequence[float], tops: Sequence[float], level: list[Stroke], upright: list[Stroke]
+    lefts: Sequence[float], tops: Sequence[float], strokes: Sequence[Stroke]
 ) -> Iterator[DrawnCell]:
     """Yield the cells by rows: each extends to the right and down until a line ends it."""
     rows, columns = len(tops) - 1, len(lefts) - 1
-    ended = _find_drawn(upright, lefts[1:], [(a + b) / 2 for a, b in pairwise(tops)])
-    closed = _find_drawn(level, tops[1:], [(a + b) / 2 for a, b in pairwise(lefts)])
+    ended, closed = _find_ends(lefts, tops, strokes)
     taken: set[tuple[int, int]] = set()
 
     def goes_down(below: int, column: int, last: int) -> bool:
@@ -530,6 +695,26 @@ def _list_cells(
             row, column, below - row + 1, last - column + 1,
             lefts[column], tops[below + 1], lefts[last + 1], tops[row],
         )  # fmt: skip
+
+
+def _find_ends(
+    lefts: Sequence[float], tops: Sequence[float], strokes: Sequence[Stroke]
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return the columns and rows that a line ends at their right, and the rows and columns that
+    one ends below.
+    """
+    return (
+        _find_drawn(
+            [line for line in strokes if line.is_vertical],
+            lefts[1:],
+            [(a + b) / 2 for a, b in pairwise(tops)],
+        ),
+        _find_drawn(
+            [line for line in strokes if not line.is_vertical],
+            tops[1:],
+            [(a + b) / 2 for a, b in pairwise(lefts)],
+        ),
+    )
 
 
 def _find_drawn(

@@ -49,6 +49,10 @@ _MOST_ROW_LINES = 12
 _UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
+_LEVEL = 1.5
+"""Distance in points within which lines are at one height."""
+_MOST_BESIDE = 0.4
+"""Maximum share of the rows of a table that are at the height of a line of another table."""
 _FURTHEST_ROW = 2.0
 _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
@@ -121,7 +125,7 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
             continue
         end = _find_end(page, at)
         if end - at >= 2:
-            yield _build(page, page.lines[at:end])
+            yield from _build_sides(page, page.lines[at:end])
             at = end
         else:
             yield page.lines[at]
@@ -176,7 +180,9 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
         (above.base - line.base) / size
         for page in pages
         for above, line in pairwise(page.lines)
-        if above.size == size == line.size and 0 < above.base - line.base < 2.5 * size
+        if above.size == size == line.size
+        and above.table is line.table
+        and 0 < above.base - line.base < 2.5 * size
     )
     tags = (line.tag for page in pages for line in page.lines)
     has_headings = any(tag is not None and tag.level for tag in tags)
@@ -514,6 +520,39 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
         if len(line.segments) > 1 and any(is_value(segment.text) for segment in line.segments[1:])
     ]  # fmt: skip
     return valued if len(valued) >= _LEAST_VALUED else []
+
+
+def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[TextTable]:
+    """Yield the table of lines, or the tables next to each other that they are."""
+    for one, other in pairwise(_find_columns(lines)):
+        at = (one[1] + other[0]) / 2
+        left = [(line, [part for part in line.segments if part.left < at]) for line in lines]
+        right = [(line, [part for part in line.segments if part.left >= at]) for line in lines]
+        sides = [
+            [replace(line, segments=parts) for line, parts in side if parts]
+            for side in (left, right)
+        ]
+        if _are_tables(*sides) and all(parts[-1].right <= at for _, parts in left if parts):
+            for side in sides:
+                yield from _build_sides(page, side)
+            return
+    yield _build(page, lines)
+
+
+def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
+    """Return whether rows with values on one side are rarely at the height of lines on the other.
+
+    Rows of one table share a baseline, or the label of each is on one.
+    """
+    for own, others in ((left, right), (right, left)):
+        rows = [
+            line.base for line in own
+            if len(line.segments) > 1 and any(is_value(part.text) for part in line.segments[1:])
+        ]  # fmt: skip
+        beside = sum(any(abs(base - line.base) < _LEVEL for line in others) for base in rows)
+        if len(rows) < _LEAST_GROUPED or beside > _MOST_BESIDE * len(rows):
+            return False
+    return True
 
 
 def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:

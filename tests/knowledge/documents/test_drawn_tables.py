@@ -225,3 +225,77 @@ def test_rows_without_lines_are_rows_beside_a_cell_over_several_drawn_rows() -> 
             ("Abruzzo", "Total", "18,488"),
         ])
     ]  # fmt: skip
+
+
+SHOP = [("Item", "Price"), ("Apple", "1.20"), ("Pear", "1.50"), ("Plum", "2.10")]
+STAFF = [("Name", "Phone"), ("Kraus", "5150"), ("Riva", "5151"), ("Novak", "5152"),
+         ("Weber", "5153"), ("Lang", "5154")]  # fmt: skip
+ROOMS = [("Room", "Seats"), ("Atlas", "12"), ("Borneo", "8"), ("Ceylon", "20"), ("Delos", "6")]
+
+
+def paint_table(
+    canvas: Canvas, left: float, rows: Sequence[Sequence[str]], height: float, lines: str = "all"
+) -> None:
+    """Paint rows of two columns below 760 points; `lines` are all, rules or none."""
+    rights = [left, left + 90, left + 150]
+    tops = [760 - height * at for at in range(len(rows) + 1)]
+    if lines == "all":
+        canvas.grid(rights, tops)
+    for top in (tops[0], tops[1], tops[-1]) if lines == "rules" else ():
+        canvas.line(rights[0], top, rights[-1], top)
+    for top, row in zip(tops[1:], rows, strict=True):
+        for right, cell in zip(rights, row, strict=False):
+            canvas.drawString(right + 3, top + 4, cell)
+
+
+@pytest.mark.parametrize("gap", [0, 1.5])
+@pytest.mark.parametrize("title", ["", "The shop and those who work there"])
+def test_tables_that_touch_each_other_are_read_one_after_the_other(gap: float, title: str) -> None:
+    tables = [(SHOP, 30.0), (STAFF, 20.0), (ROOMS, 24.0)]
+
+    def paint(canvas: Canvas) -> None:
+        for at, (rows, height) in enumerate(tables):
+            paint_table(canvas, 60 + (150 + gap) * at, rows, height)
+        if title:
+            canvas.rect(60, 760, 450 + 2 * gap, 20)
+            canvas.drawString(70, 766, title)
+
+    page = read(draw(paint))
+
+    assert list_tables(page) == [write_rows(rows) for rows, _ in tables]
+    assert [block.text for block in page.blocks if block.kind is not BlockKind.TABLE] == [
+        *filter(None, [title])
+    ]
+
+
+@pytest.mark.parametrize("lines", ["rules", "none"])
+def test_rows_at_different_heights_are_those_of_tables_next_to_each_other(lines: str) -> None:
+    def paint(canvas: Canvas) -> None:
+        paint_table(canvas, 60, SHOP, 24, lines)
+        paint_table(canvas, 240, STAFF, 18, lines)
+
+    assert list_tables(read(draw(paint))) == [write_rows(SHOP), write_rows(STAFF)]
+
+
+def test_boxes_of_a_form_whose_rows_interlock_are_shown_one_after_the_other_with_a_note() -> None:
+    boxes = [
+        (60, 700, 150, 60, ("Sender", "Harbour Tools Limited, Mill Street 5")),
+        (210, 725, 150, 35, ("No. 4711",)), (60, 640, 150, 60, ("Receiver", "Mill Street 5")),
+        (210, 680, 150, 45, ("Weight", "12 kg")), (210, 640, 150, 40, ("Parcels", "3")),
+    ]  # fmt: skip
+
+    def paint(canvas: Canvas) -> None:
+        for left, bottom, width, height, texts in boxes:
+            canvas.rect(left, bottom, width, height)
+            for at, text in enumerate(texts):
+                canvas.drawString(left + 4, bottom + height - 12 - 12 * at, text)
+
+    page = read(draw(paint))
+
+    assert [block.text for block in page.blocks] == [
+        "Sender\nHarbour Tools Limited, Mill Street 5\nNo. 4711\nWeight\n12 kg\n"
+        "Receiver\nMill Street 5\nParcels\n3"
+    ]
+    assert [(left_out.what, left_out.count) for left_out in page.left_out] == [
+        ("structure of a table", 1)
+    ]
