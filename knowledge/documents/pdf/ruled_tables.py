@@ -3,10 +3,11 @@
 Other tables are found by the alignment of their cells, see `text_tables`.
 """
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, product
+from itertools import pairwise, product
 from math import inf
 
 from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
@@ -64,8 +65,6 @@ _NEAR = 2.5
 _MOST_MEETINGS = 400_000
 """Maximum number of pairs of lines that are compared; a page with more is a drawing or a map."""
 _MOST_CELLS = 20_000
-_MOST_BORDERS = 40
-"""Maximum number of lines that may separate tables; a grid with more is a drawing."""
 _LEAST_EDGES = 3
 """Number of edges of two columns or rows."""
 
@@ -74,13 +73,16 @@ _LEAST_EDGES = 3
 class DrawnGrid:
     """The cells of a table by rows; `lefts` has one end more than there are columns.
 
-    `tops` has one end more than there are rows, the upper one first.
+    `tops` has one end more than there are rows, the upper one first. `ended` are the columns and
+    rows with a line on their right, and `closed` the rows and columns with a line below.
     """
 
     lefts: tuple[float, ...]
     tops: tuple[float, ...]
     cells: tuple[DrawnCell, ...]
     strokes: tuple[Stroke, ...]
+    ended: frozenset[tuple[int, int]]
+    closed: frozenset[tuple[int, int]]
 
     @property
     def area(self) -> float:
@@ -101,13 +103,14 @@ def take_tables(
     tables: dict[int, TextTable] = {}
     left = list(segments)
     for drawn in find_grids(strokes) if left else ():
-        grids = _part_grid(drawn, _part(left, drawn)[0])
+        whole = _read_grid(page, drawn, _part(left, drawn)[0])
+        grids = [] if whole is None else _part_grid(drawn, whole.segments)
         for grid in grids:
             inside, outside = _part(left, grid)
-            table = _read_grid(page, grid, inside, is_part=len(grids) > 1)
-            if table is not None:
+            if inside:
+                table = whole if len(grids) == 1 else _read_grid(page, grid, inside)
                 mark = _stand_for(grid, inside)
-                tables[id(mark)] = table
+                tables[id(mark)] = table or _frame(page, grid, inside)
                 left = [*outside, mark]
     return tables, left
 
@@ -120,7 +123,17 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
     level, upright = _merge(strokes, is_vertical=False), _merge(strokes, is_vertical=True)
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
-    grids = [_make_grid(lines) for lines in _list_connected(level, upright)]
+    meetings = (
+        (at, other)
+        for at, line in enumerate(level)
+        for other, crossing in enumerate(upright, start=len(level))
+        if _meet(line, crossing)
+    )
+    touching: dict[int, list[Stroke]] = {}
+    lines = [*level, *upright]
+    for group, line in zip(_find_groups(len(lines), meetings), lines, strict=True):
+        touching.setdefault(group, []).append(line)
+    grids = [_make_grid(own) for own in touching.values()]
     drawn_grids = [
         grid for grid in grids
         if grid is not None and len(grid.lefts) >= _LEAST_EDGES and len(grid.tops) >= _LEAST_EDGES
@@ -131,174 +144,125 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
 def _part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
     """Return the tables next to each other in a grid whose rows interlock, otherwise the grid.
 
-    Titles above and notes below them have the width of the grid.
+    Titles above and notes below them have the width of the grid. A line beside all rows that
+    interlock is the border of two tables.
     """
-    if not _list_interlocked(_list_rows_of_columns(grid)):
+    columns = _list_starts(grid)
+    bands = _list_interlocked(columns)
+    if not bands:
         return [grid]
-    inner = [cell for cell in grid.cells if cell.columns < len(grid.lefts) - 1]
+    inner = [cell for cell in grid.cells if cell.columns < len(columns)]
     top, bottom = max(cell.top for cell in inner), min(cell.bottom for cell in inner)
     if top < grid.tops[0] or bottom > grid.tops[-1]:
-        edges = sorted({grid.tops[-1], bottom, top, grid.tops[0]}, reverse=True)
+        edges = sorted({grid.tops[-1], bottom, top, grid.tops[0]})
         parts = _cut_grid(grid, edges, is_vertical=False)
-        return [part for piece in parts for part in _part_grid(piece, _part(segments, piece)[0])]
-    edges = _find_borders(grid, segments)
-    return _cut_grid(grid, edges, is_vertical=True) if edges else [grid]
+        return [one for part in parts for one in _part_grid(part, _part(segments, part)[0])]
+    rows = [row for first, end in bands for row in range(first, min(end, len(grid.tops) - 1))]
+    used = sorted({_find_place(grid, segment)[1] for segment in segments})
+    borders = [
+        edge for before, at in pairwise(used)
+        if not columns[before] <= columns[at] and not columns[at] <= columns[before]
+        for edge in range(before + 1, at + 1)
+        if all((edge - 1, row) in grid.ended for row in rows)
+        and not any(one.left + _NEAR < grid.lefts[edge] < one.right - _NEAR for one in segments)
+    ]  # fmt: skip
+    first = [0]
+    for at, end in pairwise([*borders, len(columns)]):
+        if _list_interlocked(columns[first[-1] : end]):
+            first.append(at)
+    return _cut_grid(grid, [grid.lefts[at] for at in (*first, -1)], is_vertical=True)
 
 
-def _list_rows_of_columns(grid: DrawnGrid) -> list[set[int]]:
+def _list_starts(grid: DrawnGrid) -> list[set[int]]:
     """Return for each column the rows in which a cell begins."""
-    rows: list[set[int]] = [set() for _ in grid.lefts[1:]]
+    starts: list[set[int]] = [set() for _ in grid.lefts[1:]]
     for cell in grid.cells:
-        for own in rows[cell.column : cell.column + cell.columns]:
-            own.add(cell.row)
-    return rows
+        for column in starts[cell.column : cell.column + cell.columns]:
+            column.add(cell.row)
+    return starts
 
 
-def _list_interlocked(columns: Sequence[set[int]]) -> list[tuple[int, float]]:
+def _list_interlocked(columns: Sequence[set[int]]) -> list[tuple[int, int]]:
     """Return where no column has all rows: the first row of each such band, and the next band.
 
     The lines between bands cross all columns. In a table, merged cells are beside the rows of
     another column; tables that touch, forms and diagrams have rows that interlock.
     """
-    starts: list[float] = [*sorted(set.intersection(*columns)), inf]
+    every = {row for column in columns for row in column}
+    whole = sorted(set.intersection(*columns))
     return [
-        (int(first), end) for first, end in pairwise(starts)
-        if not any(
-            {row for rows in columns for row in rows if first < row < end} <= own
-            for own in columns
-        )
-    ]  # fmt: skip
-
-
-def _find_borders(grid: DrawnGrid, segments: Sequence[Segment]) -> list[float]:
-    """Return the edges of the fewest tables next to each other; none if they are uncertain.
-
-    A column with text that may belong to the table on either side makes them uncertain.
-    """
-    columns = _list_rows_of_columns(grid)
-    bands = [
-        (grid.tops[first], grid.tops[-1] if end == inf else grid.tops[int(end)])
-        for first, end in _list_interlocked(columns)
+        (first, end)
+        for first, end in pairwise([*whole, _MOST_CELLS])
+        if not any(every.intersection(range(first + 1, end)) <= column for column in columns)
     ]
-    inner = [
-        at for at in range(1, len(columns)) if _is_border(grid, grid.lefts[at], bands, segments)
-    ]
-    if len(inner) > _MOST_BORDERS:
-        return []
-    solutions = []
-    for ends in ([*inner, len(columns)], [len(columns), *reversed(inner)]):
-        fewest: dict[int, tuple[int, ...]] = {len(columns): (len(columns),)}
-        for first in (*reversed(inner), 0):
-            parts = [
-                (first, *fewest[end]) for end in ends
-                if end in fewest and end > first and not _list_interlocked(columns[first:end])
-            ]  # fmt: skip
-            if parts:
-                fewest[first] = min(parts, key=len)
-        solutions.append([grid.lefts[at] for at in fewest.get(0, ())])
-    one, other = solutions
-    middles = [_find_middle(segment)[0] for segment in segments]
-    is_certain = not any(
-        min(edges) < middle < max(edges)
-        for edges in zip(one, other, strict=True)
-        for middle in middles
-    )
-    return one if is_certain else []
-
-
-def _is_border(
-    grid: DrawnGrid,
-    x: float,
-    bands: Sequence[tuple[float, float]],
-    segments: Sequence[Segment],
-) -> bool:
-    """Return whether a line is drawn beside all rows that interlock, and no text crosses it."""
-    lines = [line for line in grid.strokes if line.is_vertical and abs(line.at - x) <= _NEAR]
-    return all(
-        any(line.start <= low + _NEAR and line.end >= high - _NEAR for line in lines)
-        for high, low in bands
-    ) and not any(segment.left + _NEAR < x < segment.right - _NEAR for segment in segments)
 
 
 def _cut_grid(grid: DrawnGrid, edges: Sequence[float], *, is_vertical: bool) -> list[DrawnGrid]:
     """Return the parts of a grid between edges."""
     parts = []
-    for one, other in pairwise(edges):
-        low, high = min(one, other), max(one, other)
+    for low, high in pairwise(edges):
         lines = [
             line if line.is_vertical is is_vertical
             else replace(line, start=max(line.start, low), end=min(line.end, high))
             for line in grid.strokes
-            if (line.at if line.is_vertical is is_vertical else line.start) <= high + _NEAR
-            and (line.at if line.is_vertical is is_vertical else line.end) >= low - _NEAR
+            if line.is_vertical is not is_vertical or low - _NEAR <= line.at <= high + _NEAR
         ]  # fmt: skip
         parts.append(_make_grid([line for line in lines if line.end - line.start > _NEAR]))
     return [part for part in parts if part is not None]
 
 
-def _read_grid(
-    page: int, grid: DrawnGrid, segments: Sequence[Segment], *, is_part: bool
-) -> TextTable | None:
-    """Return the table of a grid; None for a diagram.
-
-    A part without columns, or that is no table, has no rows: its lines are those of its frame.
-    """
-    if not segments:
-        return None
-    lowest = min(segment.base for segment in segments)
-    frame = TextTable(page, [(grid.lefts[0], grid.lefts[-1])], [], lowest, list(segments))
-    if len(grid.lefts) < _LEAST_EDGES:
-        return frame
+def _read_grid(page: int, grid: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
+    """Return the table of a grid; None for a diagram or a single column."""
     divided, inside = _divide_columns(grid, segments)
-    divided = _divide_rows(_divide_cells(divided, inside), inside)
+    divided = _divide_cells(divided, inside)
     cells = _fill(divided, inside)
-    if not _is_table(divided, cells):
-        return frame if is_part else None
-    columns = list(pairwise(divided.lefts))
-    table = TextTable(page, columns, list(_list_rows(divided, cells)), lowest, inside)
-    if _list_interlocked(_list_rows_of_columns(grid)):
+    if len(grid.lefts) < _LEAST_EDGES or not _is_table(divided, cells):
+        return None
+    table = _frame(page, divided, inside)
+    table.columns, table.rows = list(pairwise(divided.lefts)), list(_list_rows(divided, cells))
+    if _list_interlocked(_list_starts(grid)):
         table.unclear = [line.text for line in _list_lines(grid, segments)]
     elif any(
         hold_values_beside(
             line.segments for cell, own in cells.items() if cell.column == at for line in own
         )
-        for at in range(len(columns))
+        for at in range(len(table.columns))
     ):
         table.unclear = [line.text for line in find_lines(inside)]
     return table
 
 
+def _frame(page: int, grid: DrawnGrid, segments: list[Segment]) -> TextTable:
+    """Return a table without rows, which is the lines inside a frame."""
+    lowest = min(segment.base for segment in segments)
+    return TextTable(page, [(grid.lefts[0], grid.lefts[-1])], [], lowest, segments)
+
+
 def _list_lines(grid: DrawnGrid, segments: Sequence[Segment]) -> Iterator[Line]:
     """Yield the lines of a form, area by area within the drawn lines, whatever their shape."""
-    ended, closed = _find_ends(grid.lefts, grid.tops, grid.strokes)
-    areas: dict[tuple[int, int], int] = {}
-    for place in product(range(len(grid.tops) - 1), range(len(grid.lefts) - 1)):
-        waiting = [] if place in areas else [place]
-        areas.setdefault(place, len(areas))
-        while waiting:
-            row, column = waiting.pop()
-            for other, is_drawn in (
-                ((row, column + 1), (column, row) in ended),
-                ((row, column - 1), (column - 1, row) in ended),
-                ((row + 1, column), (row, column) in closed),
-                ((row - 1, column), (row - 1, column) in closed),
-            ):
-                is_inside = (
-                    0 <= other[0] < len(grid.tops) - 1 and 0 <= other[1] < len(grid.lefts) - 1
-                )
-                if is_inside and not is_drawn and other not in areas:
-                    areas[other] = areas[place]
-                    waiting.append(other)
-    own: dict[int, list[Segment]] = {}
-    for segment in segments:
-        x, y = _find_middle(segment)
-        row, column = (
-            sum(y < top for top in grid.tops[1:-1]),
-            sum(x > left for left in grid.lefts[1:-1]),
+    rows, columns = len(grid.tops) - 1, len(grid.lefts) - 1
+    places = list(product(range(rows), range(columns)))
+    open_sides = (
+        (at, at + step)
+        for at, (row, column) in enumerate(places)
+        for step, is_open in (
+            (1, column + 1 < columns and (column, row) not in grid.ended),
+            (columns, row + 1 < rows and (row, column) not in grid.closed),
         )
-        own.setdefault(areas[row, column], []).append(segment)
-    for area in sorted(own):
-        yield from find_lines(own[area])
+        if is_open
+    )
+    areas = dict(zip(places, _find_groups(len(places), open_sides), strict=True))
+    own: dict[int, list[Segment]] = {area: [] for area in areas.values()}
+    for segment in segments:
+        own[areas[_find_place(grid, segment)]].append(segment)
+    for held in own.values():
+        yield from find_lines(held)
+
+
+def _find_place(grid: DrawnGrid, segment: Segment) -> tuple[int, int]:
+    """Return the row and the column of the middle of a segment."""
+    x, y = _find_middle(segment)
+    return sum(y < top for top in grid.tops[1:-1]), bisect(grid.lefts[1:-1], x)
 
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
@@ -360,22 +324,31 @@ def _widen_cell(cell: DrawnCell, column: int, count: int) -> DrawnCell:
 
 
 def _divide_cells(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
-    """Return a grid whose cells are divided at columns where their text is, even without a drawn
-    line.
+    """Return a grid whose merged cells are divided where their text is, even without a drawn line.
 
-    Such a cell spans several columns and has, on one line, texts that each fit into a column.
+    A cell is divided at columns if it has, on one line, texts that each fit into a column, and at
+    rows if each of its lines is on the line of a row: lines may be drawn between values alone.
     """
-    cells: list[DrawnCell] = []
-    own = _group(grid, segments)
-    for cell in grid.cells:
-        if cell.columns > 1 and cell in own and _fit_columns(grid, cell, own[cell]):
-            cells += (
-                replace(cell, column=at, columns=1, left=grid.lefts[at], right=grid.lefts[at + 1])
-                for at in range(cell.column, cell.column + cell.columns)
-            )
-        else:
-            cells.append(cell)
-    return replace(grid, cells=tuple(cells))
+    for is_row in (False, True):
+        own = _group(grid, segments)
+        cells: list[DrawnCell] = []
+        for cell in grid.cells:
+            if is_row and cell.rows >= _LEAST_ROWS and _fit_rows(cell, own):
+                cells += (
+                    replace(cell, row=at, rows=1, top=grid.tops[at], bottom=grid.tops[at + 1])
+                    for at in range(cell.row, cell.row + cell.rows)
+                )
+            elif not is_row and cell.columns > 1 and _fit_columns(grid, cell, own.get(cell, ())):
+                cells += (
+                    replace(
+                        cell, column=at, columns=1, left=grid.lefts[at], right=grid.lefts[at + 1]
+                    )
+                    for at in range(cell.column, cell.column + cell.columns)
+                )
+            else:
+                cells.append(cell)
+        grid = replace(grid, cells=tuple(cells))
+    return grid
 
 
 def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) -> bool:
@@ -395,25 +368,6 @@ def _fit_columns(grid: DrawnGrid, cell: DrawnCell, segments: Sequence[Segment]) 
     return not wide or (
         is_beside and not any(is_value(part.text) for segment in wide for part in segment.parts)
     )
-
-
-def _divide_rows(grid: DrawnGrid, segments: Sequence[Segment]) -> DrawnGrid:
-    """Return a grid whose cells are divided at a row if each of their lines is on the line of a
-    row.
-
-    Lines are drawn between the values of such rows, but not between their labels.
-    """
-    cells: list[DrawnCell] = []
-    own = _group(grid, segments)
-    for cell in grid.cells:
-        if cell.rows >= _LEAST_ROWS and _fit_rows(cell, own):
-            cells += (
-                replace(cell, row=at, rows=1, top=grid.tops[at], bottom=grid.tops[at + 1])
-                for at in range(cell.row, cell.row + cell.rows)
-            )
-        else:
-            cells.append(cell)
-    return replace(grid, cells=tuple(cells))
 
 
 def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bool:
@@ -474,10 +428,9 @@ def _stand_for(grid: DrawnGrid, inside: Sequence[Segment]) -> Segment:
     sizes: Counter[float] = Counter()
     for segment in inside:
         sizes[segment.size] += len(segment.text)
-    return Segment(
-        " ".join(segment.text for segment in inside), grid.lefts[0], grid.lefts[-1],
-        grid.tops[0], sizes.most_common(1)[0][0],
-    )  # fmt: skip
+    size = sizes.most_common(1)[0][0]
+    text = " ".join(segment.text for segment in inside)
+    return Segment(text, grid.lefts[0], grid.lefts[-1], grid.tops[0] - size, size)
 
 
 def _list_row(cells: CellLines, row: int) -> CellLines:
@@ -626,9 +579,9 @@ def _meet(level: Stroke, upright: Stroke) -> bool:
     )
 
 
-def _list_connected(level: Sequence[Stroke], upright: Sequence[Stroke]) -> Iterator[list[Stroke]]:
-    """Yield the groups of lines that touch, directly or through others."""
-    parents = list(range(len(level) + len(upright)))
+def _find_groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the group of each number; the numbers of a pair are in one, directly or not."""
+    parents = list(range(count))
 
     def find(one: int) -> int:
         while parents[one] != one:
@@ -636,14 +589,9 @@ def _list_connected(level: Sequence[Stroke], upright: Sequence[Stroke]) -> Itera
             one = parents[one]
         return one
 
-    for at, line in enumerate(level):
-        for other, crossing in enumerate(upright, start=len(level)):
-            if _meet(line, crossing):
-                parents[find(at)] = find(other)
-    ordered = sorted(range(len(parents)), key=find)
-    lines = [*level, *upright]
-    for _, members in groupby(ordered, key=find):
-        yield [lines[member] for member in members]
+    for one, other in pairs:
+        parents[find(other)] = find(one)
+    return [find(one) for one in range(count)]
 
 
 def _make_grid(lines: Sequence[Stroke]) -> DrawnGrid | None:
@@ -662,16 +610,20 @@ def _make_grid(lines: Sequence[Stroke]) -> DrawnGrid | None:
     rows, columns = len(tops) - 1, len(lefts) - 1
     if not rows or not columns or rows * columns > _MOST_CELLS:
         return None
-    strokes = (*level, *upright)
-    return DrawnGrid(tuple(lefts), tuple(tops), tuple(_list_cells(lefts, tops, strokes)), strokes)
+    ended = _find_drawn(upright, lefts[1:], [(a + b) / 2 for a, b in pairwise(tops)])
+    closed = _find_drawn(level, tops[1:], [(a + b) / 2 for a, b in pairwise(lefts)])
+    cells = tuple(_list_cells(lefts, tops, ended, closed))
+    return DrawnGrid(tuple(lefts), tuple(tops), cells, (*level, *upright), ended, closed)
 
 
 def _list_cells(
-    lefts: Sequence[float], tops: Sequence[float], strokes: Sequence[Stroke]
+    lefts: Sequence[float],
+    tops: Sequence[float],
+    ended: frozenset[tuple[int, int]],
+    closed: frozenset[tuple[int, int]],
 ) -> Iterator[DrawnCell]:
     """Yield the cells by rows: each extends to the right and down until a line ends it."""
     rows, columns = len(tops) - 1, len(lefts) - 1
-    ended, closed = _find_ends(lefts, tops, strokes)
     taken: set[tuple[int, int]] = set()
 
     def goes_down(below: int, column: int, last: int) -> bool:
@@ -697,35 +649,15 @@ def _list_cells(
         )  # fmt: skip
 
 
-def _find_ends(
-    lefts: Sequence[float], tops: Sequence[float], strokes: Sequence[Stroke]
-) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Return the columns and rows that a line ends at their right, and the rows and columns that
-    one ends below.
-    """
-    return (
-        _find_drawn(
-            [line for line in strokes if line.is_vertical],
-            lefts[1:],
-            [(a + b) / 2 for a, b in pairwise(tops)],
-        ),
-        _find_drawn(
-            [line for line in strokes if not line.is_vertical],
-            tops[1:],
-            [(a + b) / 2 for a, b in pairwise(lefts)],
-        ),
-    )
-
-
 def _find_drawn(
     lines: Sequence[Stroke], places: Sequence[float], middles: Sequence[float]
-) -> set[tuple[int, int]]:
+) -> frozenset[tuple[int, int]]:
     """Return where a line is drawn: the indexes of a place and of the middle of a cell there."""
-    return {
+    return frozenset(
         (place, middle)
         for place, at in enumerate(places)
         for line in lines
         if abs(line.at - at) <= _NEAR
         for middle, where in enumerate(middles)
         if line.start <= where <= line.end
-    }
+    )

@@ -547,7 +547,8 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
     for own, others in ((left, right), (right, left)):
         rows = [
             line.base for line in own
-            if len(line.segments) > 1 and any(is_value(part.text) for part in line.segments[1:])
+            if not is_value(line.segments[0].text)
+            and any(is_value(part.text) for part in line.segments[1:])
         ]  # fmt: skip
         beside = sum(any(abs(base - line.base) < _LEVEL for line in others) for base in rows)
         if len(rows) < _LEAST_GROUPED or beside > _MOST_BESIDE * len(rows):
