@@ -215,7 +215,7 @@ def _read_grid(page: int, grid: DrawnGrid, segments: Sequence[Segment]) -> TextT
     """Return the table of a grid; None for a diagram or a single column."""
     divided, inside = _divide_columns(grid, segments)
     divided = _divide_cells(divided, inside)
-    cells = _fill(divided, inside)
+    cells = {cell: list(find_lines(own)) for cell, own in _group(divided, inside).items()}
     if len(grid.lefts) < _LEAST_EDGES or not _is_table(divided, cells):
         return None
     table = _frame(page, divided, inside)
@@ -388,16 +388,7 @@ def _fit_rows(cell: DrawnCell, own: Mapping[DrawnCell, Sequence[Segment]]) -> bo
 
 
 def _group(grid: DrawnGrid, segments: Iterable[Segment]) -> dict[DrawnCell, list[Segment]]:
-    """Return the segments of each cell that has any."""
-    own: dict[DrawnCell, list[Segment]] = {}
-    for segment in segments:
-        cell = grid.find_cell(*_find_middle(segment))
-        if cell is not None:
-            own.setdefault(cell, []).append(segment)
-    return own
-
-
-def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
+    """Return the segments of each cell that has any; open cells share those that span them."""
     own: dict[DrawnCell, list[Segment]] = {}
     for segment in segments:
         x, y = _find_middle(segment)
@@ -408,7 +399,7 @@ def _fill(grid: DrawnGrid, segments: Sequence[Segment]) -> CellLines:
                 own.setdefault(cell, []).append(segment)
                 if not cell.is_open:
                     break
-    return {cell: list(find_lines(lines)) for cell, lines in own.items()}
+    return own
 
 
 def _is_table(grid: DrawnGrid, cells: CellLines) -> bool:

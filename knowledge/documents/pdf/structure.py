@@ -432,8 +432,7 @@ def _may_begin(page: LaidOutPage, start: int) -> bool:
 def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
     """Return whether no segment of a line reaches over two columns that the table has so far."""
     return all(
-        sum(min(piece.right, right) - max(piece.left, left) > 2 for left, right in columns) <= 1
-        for piece in _cut_segments(columns, line.segments)
+        len(_list_over(columns, piece)) <= 1 for piece in _cut_segments(columns, line.segments)
     )
 
 
@@ -568,7 +567,8 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
             rows.append([[] for _ in columns])
         is_head = line.base > first
         for segment in line.segments:
-            for column in _list_spanned(columns, segment, is_head=is_head):
+            over = _list_over(columns, segment) if is_head else []
+            for column in over if len(over) > 1 else [_find_column(columns, segment)]:
                 rows[-1][column].append(segment.text)
         above = line
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
@@ -630,15 +630,12 @@ def _goes_on_below(above: Line, line: Line, columns: Sequence[tuple[float, float
     return is_close and has_label and continues_label(label, own, columns[1][0] - line.size)
 
 
-def _list_spanned(
-    columns: Sequence[tuple[float, float]], segment: Segment, *, is_head: bool
-) -> list[int]:
-    """Return the column of a segment, or the columns that a head covers."""
-    over = [
+def _list_over(columns: Sequence[tuple[float, float]], segment: Segment) -> list[int]:
+    """Return the columns that a segment is over."""
+    return [
         at for at, (left, right) in enumerate(columns)
         if min(segment.right, right) - max(segment.left, left) > _LEAST_OVER
     ]  # fmt: skip
-    return over if is_head and len(over) > 1 else [_find_column(columns, segment)]
 
 
 def _find_column(columns: Sequence[tuple[float, float]], segment: Segment) -> int:
