@@ -325,7 +325,8 @@ def _write_groups(
 
 def _is_header(texts: Sequence[str]) -> bool:
     """Return whether a row may be a header: it has no values, and no label of a value beside it."""
-    if texts[0].endswith(":") and not all(text.endswith(":") for text in texts if text):
+    has_label = any(text.endswith(":") for text in texts[:-1])
+    if has_label and not all(text.endswith(":") for text in texts if text):
         return False
     return not any(map(is_value, texts)) or _is_numbered_header(texts)
 

@@ -97,7 +97,15 @@ def test_a_label_beside_its_value_is_no_header_of_a_column() -> None:
         [Cell("Sum", is_header=True), Cell("400")],
     ]
 
-    (first,), (second,) = write_table(plain), write_table(marked)
+    aside = [
+        [Cell(""), Cell("Date:"), Cell("May 1")],
+        [Cell("Taylor"), Cell("Due:"), Cell("June 1")],
+    ]
+
+    (first,), (second,), (third,) = map(write_table, (plain, marked, aside))
 
     assert first.text == "|  |  |\n|---|---|\n| Name: | Smith |\n| Amount: | 400 |"
     assert second.text == "|  |  |\n|---|---|\n| Name | Smith |\n| Sum | 400 |"
+    assert third.text == (
+        "|  |  |  |\n|---|---|---|\n|  | Date: | May 1 |\n| Taylor | Due: | June 1 |"
+    )
