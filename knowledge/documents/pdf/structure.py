@@ -49,6 +49,9 @@ _MOST_ROW_LINES = 12
 _UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
+_LEAST_LETTERS = 22
+_LEAST_WRAPPED = 0.8
+"""Minimum number of letters of a line of prose, and minimum share of lines that go on."""
 _LEVEL = 1.5
 """Distance in points within which lines are at one height."""
 _MOST_BESIDE = 0.4
@@ -521,21 +524,37 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
     return valued if len(valued) >= _LEAST_VALUED else []
 
 
-def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[TextTable]:
-    """Yield the table of lines, or the tables next to each other that they are."""
+def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | TextTable]:
+    """Yield the table of lines, or the tables or columns of prose next to each other."""
     for one, other in pairwise(_find_columns(lines)):
         at = (one[1] + other[0]) / 2
-        left = [(line, [part for part in line.segments if part.left < at]) for line in lines]
-        right = [(line, [part for part in line.segments if part.left >= at]) for line in lines]
-        sides = [
-            [replace(line, segments=parts) for line, parts in side if parts]
-            for side in (left, right)
-        ]
-        if _are_tables(*sides) and all(parts[-1].right <= at for _, parts in left if parts):
+        sides: list[list[Line]] = [[], []]
+        for line in lines:
+            for side, is_right, column in ((sides[0], False, one), (sides[1], True, other)):
+                own = [part for part in line.segments if (part.left >= at) is is_right]
+                side += [replace(line, segments=own, column=column)] if own else []
+        if any(line.segments[-1].right > at for line in sides[0]):
+            continue
+        if _are_tables(*sides):
             for side in sides:
                 yield from _build_sides(page, side)
             return
+        if all(map(_is_prose, sides)):
+            yield from (line for side in sides for line in side)
+            return
     yield _build(page, lines)
+
+
+def _is_prose(lines: Sequence[Line]) -> bool:
+    """Return whether most lines are long and go on in the next one, as no cell of a row does."""
+    right = max(line.segments[-1].right for line in lines)
+    wrapped = sum(
+        len(line.segments) == 1
+        and len(line.text) >= _LEAST_LETTERS
+        and is_wrapped(above.segments[-1], line.segments[0], right)
+        for above, line in pairwise(lines)
+    )
+    return wrapped > _LEAST_GROUPED and wrapped >= _LEAST_WRAPPED * (len(lines) - 1)
 
 
 def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:

@@ -299,3 +299,28 @@ def test_boxes_of_a_form_whose_rows_interlock_are_shown_one_after_the_other_with
     assert [(left_out.what, left_out.count) for left_out in page.left_out] == [
         ("structure of a table", 1)
     ]
+
+
+def test_columns_of_prose_between_tables_of_the_page_are_no_rows() -> None:
+    bees = [
+        "The bees keep the hive warm in winter", "by moving the muscles of their wings,",
+        "and they eat the honey that they made", "in the summer, about twenty kilograms",
+        "in a hive of ten thousand bees until", "the first flowers open again in March.",
+    ]  # fmt: skip
+    wasps = [
+        "The wasps of a nest do not survive the", "first frost, with the exception of the",
+        "young queens, which spend the winter", "under the bark of a tree or in a roof",
+        "and found a nest in the next spring,", "each of them alone and without a helper.",
+    ]  # fmt: skip
+
+    def paint(canvas: Canvas) -> None:
+        for at in range(14):
+            for column in range(8):
+                canvas.drawString(60 + 60 * column, 700 - 14 * at, str(100 * at + column))
+        for at, lines in enumerate(zip(bees, wasps, strict=True)):
+            canvas.drawString(60, 460 - 12 * at, lines[0])
+            canvas.drawString(300, 460 - 12 * at, lines[1])
+
+    page = read(draw(paint))
+
+    assert [block.text for block in page.blocks[1:]] == [" ".join(bees), " ".join(wasps)]
