@@ -190,11 +190,12 @@ def _list_interlocked(columns: Sequence[set[int]]) -> list[tuple[int, int]]:
     """
     every = {row for column in columns for row in column}
     whole = sorted(set.intersection(*columns))
+    bands = [(first, end, every.intersection(range(first + 1, end)))
+             for first, end in pairwise([*whole, _MOST_CELLS])]  # fmt: skip
     return [
-        (first, end)
-        for first, end in pairwise([*whole, _MOST_CELLS])
-        if not any(every.intersection(range(first + 1, end)) <= column for column in columns)
-    ]
+        (first, end) for first, end, inner in bands
+        if not any(inner <= column for column in columns)
+    ]  # fmt: skip
 
 
 def _cut_grid(grid: DrawnGrid, edges: Sequence[float], *, is_vertical: bool) -> list[DrawnGrid]:
