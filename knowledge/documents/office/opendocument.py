@@ -4,6 +4,8 @@ Tracked deletions, comments, tables of contents, and hidden text, sheets, rows a
 out. Cell values are written as displayed, because the file contains that form.
 """
 
+import io
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -203,17 +205,18 @@ class _List:
 class _Reader:
     """Reads the elements of a body; collects links and notes on what was left out.
 
-    `folder` is that of a document inside another one, such as `Object 1/`.
+    `root` is that of `content.xml`, or of a flat file. `folder` is that of a document inside
+    another one, such as `Object 1/`.
     """
 
-    def __init__(self, archive: ZippedXml, folder: str = "") -> None:
+    def __init__(self, archive: ZippedXml, root: "Element", folder: str = "") -> None:
         self.links: list[tuple[str, str]] = []
         self.left_out = LeftOutCounts()
-        self.stated = archive.parse(f"{folder}content.xml")
+        self.stated = root
         self._archive = archive
         self._folder = folder
         name = f"{folder}styles.xml"
-        self._common = archive.parse(name) if name in archive else None
+        self._common = archive.parse(name) if name in archive else root
         self._styles = _Styles([self._common, self.stated])
         self._anchors = Anchors()
         self._lists: list[_List] = []
@@ -324,13 +327,19 @@ class _Reader:
             yield from self._blocks(frame)
 
     def _object(self, element: "Element") -> Iterator[Block]:
-        """Yield the formula, the chart or the document of an object that is stored in the file."""
+        """Yield the formula, the chart or the document of an object that is stored in the file.
+
+        In a flat file, the element contains the object.
+        """
         name = (get_attribute(element, "href") or "").removeprefix("./").rstrip("/")
         folder = f"{self._folder}{name}/"
-        if not name or f"{folder}content.xml" not in self._archive:
+        if f"{folder}content.xml" in self._archive:
+            root = self._archive.parse(f"{folder}content.xml")
+        elif (local_name(element.tag), len(element)) == ("object", 1):
+            root = element[0]
+        else:
             self.left_out.add("embedded file", "its format is not read inside other files")
             return
-        root = self._archive.parse(f"{folder}content.xml")
         if local_name(root.tag) == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
             return
@@ -341,7 +350,7 @@ class _Reader:
             ):
                 yield from self._chart(chart, table)
                 return
-        inner = _Reader(self._archive, folder)
+        inner = _Reader(self._archive, root, folder)
         for block in inner.read()[1]:
             yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
         self.left_out.take(inner.left_out.list())
@@ -446,6 +455,9 @@ class _Reader:
         caption = next((text.text for text in texts if text is not None and text.text), "")
         for image in find_children(frame, "image"):
             name = get_attribute(image, "href") or ""
+            if (data := find_child(image, "binary-data")) is not None:
+                yield Picture(caption, data="".join((data.text or "").split()))
+                return
             picture = self._archive.read_picture(name, caption)
             if picture is not None:
                 yield picture
@@ -710,14 +722,16 @@ class _Reader:
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; sheets and slides are sections."""
-    archive = ZippedXml(data, _EXPECTED)
+    is_flat = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    archive = ZippedXml(_pack(data) if is_flat else data, _EXPECTED)
     manifest = "META-INF/manifest.xml"
     if manifest in archive and b"encryption-data" in archive.read(manifest):
         raise SkippedError(LOCKED)
-    reader = _Reader(archive)
+    root = archive.parse("content.xml")
+    reader = _Reader(archive, root)
     kind, blocks = reader.read()
     count_macros(archive, reader.left_out)
-    stated = _read_properties(archive)
+    stated = _read_properties(archive.parse("meta.xml") if "meta.xml" in archive else root)
     title = "" if kind == "spreadsheet" else first_heading(blocks)
     return Page(
         source,
@@ -729,12 +743,19 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _read_properties(archive: ZippedXml) -> dict[str, str]:
-    root = archive.parse("meta.xml") if "meta.xml" in archive else None
+def _pack(data: bytes) -> bytes:
+    """Return a flat file, which is one XML document, as an archive of that part."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("content.xml", data)
+    return packed.getvalue()
+
+
+def _read_properties(root: "Element") -> dict[str, str]:
     return {
         local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for element in (find_all(root, "meta") if root is not None else ())
-        for element in element
+        for meta in find_children(root, "meta")
+        for element in meta
     }
 
 

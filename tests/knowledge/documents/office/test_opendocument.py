@@ -279,6 +279,26 @@ def test_comments_and_page_numbers_of_a_slide_are_no_text() -> None:
     assert [part.what for part in page.left_out] == ["comment"]
 
 
+def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
+    sheet = "<table:table table:name='S'><table:table-row><table:table-cell><text:p>5</text:p>"
+    data = (
+        f"\ufeff<?xml version='1.0'?><office:document {NAMES} xmlns:dc='d'><office:meta>"
+        "<dc:subject>Terms</dc:subject></office:meta><office:master-styles><style:master-page><style:header>"
+        "<text:p>Rev. B</text:p></style:header></style:master-page></office:master-styles>"
+        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>iVBO "
+        "</office:binary-data></draw:image></draw:frame><draw:frame><draw:object><office:document>"
+        f"<office:body><office:spreadsheet>{sheet}</table:table-cell></table:table-row>"
+        "</table:table></office:spreadsheet></office:body></office:document></draw:object>"
+        "</draw:frame></text:p></office:text></office:body></office:document>"
+    ).encode()
+
+    page = opendocument.read(data, "a.fodt")
+
+    assert page.description == "Terms"
+    assert [block.text for block in page.blocks] == ["Rev. B", "Figure", "", "S", "5"]
+    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBO"]
+
+
 def test_a_locked_file_is_skipped_with_the_reason() -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
