@@ -11,6 +11,7 @@ from knowledge.documents.office.zipped_xml import (
     find_all,
     find_child,
     find_children,
+    find_first,
     get_attribute,
     get_value,
     local_name,
@@ -108,9 +109,9 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
     names = [_read_points(find_child(element, "tx")) for element in series]
-    values = [_read_points(_find_first(element, "val", "yVal")) for element in series]
+    values = [_read_points(find_first(element, "val", "yVal")) for element in series]
     categories = next(
-        filter(None, (_read_points(_find_first(element, "cat", "xVal")) for element in series)), {}
+        filter(None, (_read_points(find_first(element, "cat", "xVal")) for element in series)), {}
     )
     header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
     places = sorted({place for points in (categories, *values) for place in points})
@@ -121,11 +122,6 @@ def _write_chart(root: "Element") -> Iterator[Block]:
     if rows:
         cells = [[Cell(text, is_header=True) for text in header]]
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
-
-
-def _find_first(parent: "Element", *names: str) -> "Element | None":
-    elements = (find_child(parent, name) for name in names)
-    return next((element for element in elements if element is not None), None)
 
 
 def _read_points(parent: "Element | None") -> dict[int, str]:

@@ -20,6 +20,7 @@ from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     choose_title,
     count_macros,
+    end_code,
     find_all,
     find_child,
     find_children,
@@ -36,7 +37,6 @@ from knowledge.documents.page import (
     Page,
     Picture,
     first_heading,
-    make_code,
     make_item,
 )
 from knowledge.documents.tables import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
     {"tracked-changes", "annotation", "annotation-end", "table-of-content", "title", "desc"}
-    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "ruby-text", "number"}
+    | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
 _DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
@@ -157,11 +157,7 @@ class _Styles:
         if level not in levels or not get_attribute(levels[level], "num-format"):
             return ""
         first = max(1, level - _count(levels[level], "display-levels") + 1)
-        formats = (
-            (at, get_attribute(levels[at], "num-format"))
-            for at in range(first, level + 1)
-            if at in levels
-        )
+        formats = ((at, _find_format(levels.get(at))) for at in range(first, level + 1))
         written = ".".join(write_number(counts[at], stated) for at, stated in formats if stated)
         before, after = (
             get_attribute(levels[level], f"num-{name}") or "" for name in ("prefix", "suffix")
@@ -192,13 +188,15 @@ class _Styles:
 class _List:
     """An open list: its style, the numbers of all its levels, and the label of its open item.
 
-    `is_begun`: the open item has a label, which its further paragraphs do not repeat.
+    `is_begun`: the open item has a label, which its further paragraphs do not repeat. `has_list`:
+    the open item contains a list.
     """
 
     style: str
     counts: list[int]
     label: str = ""
     is_begun: bool = False
+    has_list: bool = False
     start: int | None = None
 
 
@@ -221,7 +219,7 @@ class _Reader:
         self._anchors = Anchors()
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int]] = {}
-        self._notes: list[Element] = []
+        self._notes: list[tuple[str, Element]] = []
         self._controls = {
             get_attribute(control, "id"): control
             for forms in find_all(self.stated, "forms")
@@ -275,10 +273,9 @@ class _Reader:
             if name == "p" and not self._lists and self._styles.is_code(style):
                 code.append(self._raw(child))
                 continue
-            yield from _end_code(code)
-            code = []
+            yield from end_code(code)
             yield from self._block(child, name)
-        yield from _end_code(code)
+        yield from end_code(code)
 
     def _block(self, element: "Element", name: str) -> Iterator[Block]:
         if name == "annotation":
@@ -384,10 +381,13 @@ class _Reader:
         yield from self._end_notes()
 
     def _end_notes(self) -> Iterator[Block]:
+        """Yield the notes to which the text since the last notes refers, each after its mark."""
         notes, self._notes = self._notes, []
         lists, self._lists = self._lists, []
-        for note in notes:
-            yield from self._blocks(note)
+        for mark, body in notes:
+            for at, block in enumerate(self._blocks(body)):
+                text = block.text if at else f"{mark} {block.text}".strip()
+                yield replace(block, text=text)
         self._lists = lists
 
     def _label_heading(self, element: "Element", style: str) -> str:
@@ -479,8 +479,9 @@ class _Reader:
         goes_on = get_attribute(element, "continue-numbering") == "true"
         if outer is not None:
             counts = outer.counts
-            if not goes_on:
+            if outer.has_list and not goes_on:
                 counts[level:] = [0] * (_LEVELS + 1 - level)
+            outer.has_list = True
         else:
             name = style if goes_on else get_attribute(element, "continue-list")
             counts = list(self._counted.get(name, ())) or [0] * (_LEVELS + 1)
@@ -495,6 +496,7 @@ class _Reader:
                 self._lists[-1],
                 label="  " if is_header else _read_number(item),
                 is_begun=is_header,
+                has_list=False,
                 start=None if stated is None else to_number(stated),
             )
             yield from self._blocks(item)
@@ -519,7 +521,10 @@ class _Reader:
     def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
         style = get_attribute(child, "style-name")
         if name == "note":
-            self._notes += find_children(child, "note-body")
+            citation = find_child(child, "note-citation")
+            mark = "" if citation is None else f"[{''.join(citation.itertext()).strip()}]"
+            self._notes += ((mark, body) for body in find_children(child, "note-body"))
+            yield replace(outer, text=mark, script=Script.NOTE)
         elif name == "annotation":
             self.left_out.add(*_COMMENT)
         elif name == "s":
@@ -577,10 +582,10 @@ class _Reader:
                     _count(element, "number-rows-spanned"),
                     is_header,
                 )
-                nested = find_child(element, "table")
+                tables = find_children(element, "table")
                 times = min(_count(element, "number-columns-repeated"), MOST_COLUMNS)
                 cells += [cell] * times
-                inner += [[] if nested is None else list(self._rows(nested))] * times
+                inner += [[row for nested in tables for row in self._rows(nested)]] * times
             yield from unfold_tables(cells, inner)
 
     def _cell(self, cell: "Element", outer: Span) -> str:
@@ -594,6 +599,9 @@ class _Reader:
             if name in ("p", "h"):
                 if not self._hides(part, name):
                     target.append(self._line(part, outer if target is texts else _PLAIN))
+            elif name == "list" and target is texts:
+                items = (block.text.strip().removeprefix("- ") for block in self._list(part))
+                target += filter(None, items)
             elif name != "table" and not str(part.tag).startswith(_DRAWN):
                 inner = notes if name == "annotation" else target
                 waiting += [(child, inner) for child in reversed(list(part))]
@@ -759,10 +767,13 @@ def _read_properties(root: "Element") -> dict[str, str]:
     }
 
 
-def _end_code(lines: list[str]) -> Iterator[Block]:
-    text = "\n".join(lines).strip("\n")
-    if text.strip():
-        yield make_code(text)
+def _find_format(level: "Element | None") -> str:
+    """Return the style of the numbers of a level; after `z` follows `aa`, then `ab` or `bb`."""
+    stated = "" if level is None else get_attribute(level, "num-format") or ""
+    is_synchronised = level is not None and get_attribute(level, "num-letter-sync") == "true"
+    return (
+        {"a": "lowerLetter", "A": "upperLetter"}.get(stated, stated) if is_synchronised else stated
+    )
 
 
 def _read_number(element: "Element") -> str:

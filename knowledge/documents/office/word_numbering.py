@@ -26,13 +26,14 @@ _LEVELS = 9
 class Level:
     """The numbering of one list level; `text` contains `%1` for the number of the first level.
 
-    `is_legal`: numbers of all levels are written as digits. `paragraph_style` is the style that
-    uses this level.
+    `restart`: paragraphs of the levels before this one restart its numbers. `is_legal`: numbers of
+    all levels are written as digits. `paragraph_style` is the style that uses this level.
     """
 
     style: str
     text: str
     start: int
+    restart: int
     is_legal: bool = False
     paragraph_style: str = ""
 
@@ -73,12 +74,14 @@ class Numbering:
         definition = levels.get(level)
         if definition is None or not 0 <= level < _LEVELS:
             return None
-        if definition.style == "bullet":
-            return "-"
         counts = self._counts.setdefault(name, [None] * _LEVELS)
         before = counts[level]
         counts[level] = definition.start if before is None else before + 1
-        counts[level + 1 :] = [None] * (_LEVELS - level - 1)
+        for at, lower in levels.items():
+            if level < min(at, lower.restart) and at < _LEVELS:
+                counts[at] = None
+        if definition.style == "bullet":
+            return "-"
 
         def number(placeholder: re.Match[str]) -> str:
             shown = int(placeholder[1]) - 1
@@ -98,6 +101,7 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
             style=get_value(level, "numFmt") or "decimal",
             text=get_value(level, "lvlText") or "",
             start=to_number(get_value(level, "start") or "1"),
+            restart=to_number(get_value(level, "lvlRestart"), _LEVELS),
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
         )

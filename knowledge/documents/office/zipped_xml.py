@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture, make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
 if TYPE_CHECKING:
@@ -191,6 +191,12 @@ def find_child(element: "Element | None", *names: str) -> "Element | None":
     return element
 
 
+def find_first(parent: "Element | None", *names: str) -> "Element | None":
+    """Return the child that has the first of these names, or else the next one, or None."""
+    children = (find_child(parent, name) for name in names)
+    return next((child for child in children if child is not None), None)
+
+
 def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
     """Yield the children with a name, regardless of namespaces."""
     if element is not None:
@@ -262,6 +268,14 @@ def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
     for line in dict.fromkeys(lines):
         if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
+
+
+def end_code(lines: list[str]) -> Iterator[Block]:
+    """Yield a block of code if there are lines of code, and empty the list."""
+    text = "\n".join(lines).strip("\n")
+    lines.clear()
+    if text.strip():
+        yield make_code(text)
 
 
 def choose_title(stated: str) -> str:

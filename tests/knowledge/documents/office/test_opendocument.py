@@ -99,7 +99,7 @@ def test_tracked_deletions_comments_and_hidden_text_are_no_text() -> None:
         '<style:text-properties text:display="none"/></style:style>',
     )
 
-    assert [block.text for block in page.blocks] == ["Seen text.", "A note."]
+    assert [block.text for block in page.blocks] == ["Seen text.[1]", "[1] A note."]
 
 
 def test_a_slide_is_a_section_by_its_title_and_a_hidden_one_is_left_out() -> None:

@@ -110,6 +110,169 @@ def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() 
     assert [block.text for block in page.blocks] == ["Article I Scope", "  1.1 Fee", "b) Own"]
 
 
+NUMBERING = (
+    f'<w:numbering {W}><w:abstractNum w:abstractNumId="1">'
+    '<w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="*"/></w:lvl>'
+    '<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%2."/></w:lvl>'
+    '<w:lvl w:ilvl="2"><w:lvlRestart w:val="0"/><w:numFmt w:val="decimal"/>'
+    '<w:lvlText w:val="Note %3"/></w:lvl></w:abstractNum>'
+    '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+)
+
+
+def item(text: str, level: int, end: str = "") -> str:
+    listed = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
+    return paragraph(text, f"{listed}<w:rPr>{end}</w:rPr>")
+
+
+def test_numbers_restart_below_a_bullet_unless_their_level_never_restarts() -> None:
+    body = "".join(
+        item(text, level)
+        for text, level in (("A", 0), ("one", 1), ("x", 2), ("two", 1), ("B", 0), ("three", 1),
+                            ("y", 2))
+    )  # fmt: skip
+
+    page = read_body(body, numbering__xml=NUMBERING)
+
+    assert [block.text.strip() for block in page.blocks] == [
+        "- A", "1. one", "Note 1 x", "2. two", "- B", "1. three", "Note 2 y",
+    ]  # fmt: skip
+
+
+def test_an_empty_item_is_counted_and_one_with_a_deleted_end_continues_in_the_next() -> None:
+    body = item("one", 1) + item("", 1) + item("thr", 1, "<w:del/>") + item("ee", 1)
+
+    page = read_body(body, numbering__xml=NUMBERING)
+
+    assert [block.text.strip() for block in page.blocks] == ["1. one", "3. three"]
+
+
+def test_cells_keep_their_automatic_numbers_all_their_tables_and_the_marks_of_notes() -> None:
+    def row(*cells: str) -> str:
+        return f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in cells)}</w:tr>"
+
+    note = '<w:p><w:r><w:t>12</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    inner = "".join(f"<w:tbl>{row(paragraph(text), paragraph('5'))}</w:tbl>" for text in "XY")
+    rows = row(item("", 1), note) + row(item("", 1), paragraph("9")) + row(item("", 1), inner)
+    notes = f'<w:footnotes {W}><w:footnote w:id="2">{paragraph("Net")}</w:footnote></w:footnotes>'
+
+    page = read_body(f"<w:tbl>{rows}</w:tbl>", numbering__xml=NUMBERING, footnotes__xml=notes)
+
+    assert page.content.splitlines()[2:] == [
+        "| 1. | 12[1] |", "| 2. | 9 |", "| 3. | X, 5 |", "| 3. | Y, 5 |", "", "[1] Net",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "mark"),
+    [
+        ("", "[1]"),
+        ('<w:footnotePr><w:numFmt w:val="upperLetter"/></w:footnotePr>', "[A]"),
+        ('<w:footnotePr><w:numRestart w:val="eachPage"/></w:footnotePr>', "[*]"),
+    ],
+)
+def test_the_mark_of_a_note_is_the_number_or_the_sign_that_word_shows(
+    settings: str, mark: str
+) -> None:
+    raised = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
+    own = f'<w:r>{raised}<w:footnoteReference w:id="3" w:customMarkFollows="1"/><w:t>2</w:t></w:r>'
+    body = f'<w:p><w:r>{raised}<w:t>1</w:t><w:footnoteReference w:id="2"/></w:r>{own}</w:p>'
+    notes = "".join(
+        f'<w:footnote w:id="{at}">{paragraph(text)}</w:footnote>'
+        for at, text in ((2, "Net"), (3, "2 Gross"))
+    )
+
+    page = read_body(
+        body,
+        footnotes__xml=f"<w:footnotes {W}>{notes}</w:footnotes>",
+        settings__xml=f"<w:settings {W}>{settings}</w:settings>",
+    )
+
+    assert page.content == f"^1{mark}[2]\n\n{mark} Net\n\n2 Gross"
+
+
+FIELD = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+CODE = "<w:r><w:instrText>{}</w:instrText></w:r>".format
+
+
+@pytest.mark.parametrize(
+    ("inner", "shown", "left_out"),
+    [
+        (CODE("IF ") + FIELD("begin") + CODE("MERGEFIELD x") + FIELD("separate")
+         + "<w:r><w:t>2</w:t></w:r>" + FIELD("end") + CODE('= "2"') + FIELD("separate")
+         + "<w:r><w:t>Night</w:t></w:r>", "Rate Night.", []),
+        (CODE("MACROBUTTON Open click here"), "Rate click here.", []),
+        (CODE("XE 7"), "Rate .", []),
+        (CODE("AUTONUM"), "Rate .", [("field", ("AUTONUM",))]),
+    ],
+)  # fmt: skip
+def test_a_field_shows_its_result_and_is_counted_without_one(
+    inner: str, shown: str, left_out: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    text = "<w:r><w:t>{}</w:t></w:r>".format
+    page = read_body(f"<w:p>{text('Rate ')}{FIELD('begin')}{inner}{FIELD('end')}{text('.')}</w:p>")
+
+    assert page.content == shown
+    assert [(part.what, part.names) for part in page.left_out] == left_out
+
+
+def test_the_chosen_entry_of_a_form_field_and_decorated_text_are_read() -> None:
+    entries = '<w:listEntry w:val="A"/><w:listEntry w:val="B"/>'
+    field = f'<w:ffData><w:ddList><w:result w:val="1"/>{entries}</w:ddList></w:ffData>'
+    shape = '<w:pict><v:textpath xmlns:v="v" string=" Draft"/></w:pict>'
+
+    page = read_body(
+        f'<w:p><w:r><w:fldChar w:fldCharType="begin">{field}</w:fldChar></w:r>{FIELD("end")}'
+        f"<w:r>{shape}</w:r></w:p>"
+    )
+
+    assert page.content == "B Draft"
+
+
+def test_styles_of_a_paragraph_and_of_a_run_strike_raise_hide_and_show_text() -> None:
+    def style(name: str, look: str) -> str:
+        return f'<w:style w:styleId="{name}"><w:rPr>{look}</w:rPr></w:style>'
+
+    looks = {
+        "Old": "<w:strike/>", "Up": '<w:vertAlign w:val="superscript"/>', "No": "<w:vanish/>",
+        "Sign": '<w:rFonts w:ascii="Symbol"/>',
+    }  # fmt: skip
+    styles = "".join(style(name, look) for name, look in looks.items())
+
+    def run(name: str, text: str) -> str:
+        return f'<w:r><w:rPr><w:rStyle w:val="{name}"/></w:rPr><w:t>{text}</w:t></w:r>'
+
+    body = paragraph("400", '<w:pStyle w:val="Old"/>')
+    body += f"<w:p><w:r><w:t>10</w:t></w:r>{run('Up', '3')}{run('Sign', chr(0xF0B1))}</w:p>"
+    body += paragraph("secret", '<w:pStyle w:val="No"/>')
+    body += paragraph("hint", '<w:pStyle w:val="No"/>', run='<w:rPr><w:vanish w:val="0"/></w:rPr>')
+    body += f'<w:p><w:pPr><w:pStyle w:val="No"/></w:pPr>{run("No", "shown")}</w:p>'
+
+    page = read_body(body, styles__xml=f"<w:styles {W}>{styles}</w:styles>")
+
+    assert page.content == "~~400~~\n\n10^3±\n\nhint\n\nshown"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+
+
+def test_hidden_rows_are_counted_and_old_horizontal_merges_span_their_columns() -> None:
+    def cell(text: str, merge: str = "") -> str:
+        return f"<w:tc><w:tcPr>{merge}</w:tcPr>{paragraph(text)}</w:tc>"
+
+    wide = cell("Price", '<w:hMerge w:val="restart"/>') + cell("", "<w:hMerge/>")
+    rows = [
+        cell("Plan") + wide,
+        cell("") + cell("Month") + cell("Year"),
+        cell("A") + cell("1") + cell("10"),
+    ]
+    hidden = f"<w:tr><w:trPr><w:hidden/></w:trPr>{cell('B')}{cell('2')}{cell('20')}</w:tr>"
+    table = "".join(f"<w:tr>{row}</w:tr>" for row in rows)
+
+    page = read_body(f"<w:tbl>{table}{hidden}</w:tbl>")
+
+    assert page.content == "| Plan | Price Month | Price Year |\n|---|---|---|\n| A | 1 | 10 |"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
+
+
 def test_a_row_that_leaves_columns_out_keeps_its_cells_below_their_headers() -> None:
     def row(cells: str, properties: str = "") -> str:
         texts = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in cells.split())
@@ -193,7 +356,8 @@ def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
         return f"<a:p><a:pPr>{number}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
 
     steps = step("Close", "arabicPeriod", 'startAt="5"') + step("Vent", "arabicPeriod")
-    letters = step("Keep", "alphaLcParenR") + step("Replace", "alphaLcParenR")
+    letters = step("Stop", "arabicPeriod") + step("Keep", "alphaLcParenR")
+    letters += step("Replace", "alphaLcParenR")
     shapes = "".join(
         f"<p:sp><p:nvSpPr><p:cNvPr {hidden}/></p:nvSpPr><p:txBody>{text}</p:txBody></p:sp>"
         for text, hidden in ((steps, ""), (letters, ""), (step("Old", ""), 'hidden="1"'))
@@ -210,5 +374,5 @@ def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
     page = pptx.read(data, "a.pptx")
 
     texts = [block.text for block in page.blocks[1:]]
-    assert texts == ["5. Close", "6. Vent", "a) Keep", "b) Replace"]
+    assert texts == ["5. Close", "6. Vent", "1. Stop", "a) Keep", "b) Replace"]
     assert [(part.what, part.count) for part in page.left_out] == [("hidden shape", 1)]
