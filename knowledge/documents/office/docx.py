@@ -175,7 +175,7 @@ class _DocxWriter:
             return
         place = self._place(element, paragraph)
         if place.style.is_contents:
-            self._parts.left_out.add("line of a table of contents", _CONTENTS, bool(paragraph.text))
+            self._parts.left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
         initial, self._initial = self._initial, ""
         paragraph.text = " ".join((initial + paragraph.spaced).split())

@@ -52,14 +52,19 @@ class Numbering:
             if (link := get_value(element, "styleLink")) is not None
         }
         self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
+        self._restarts: set[tuple[str, int]] = set()
         for element in find_children(root, "num"):
             name = get_value(element, "abstractNumId") or ""
             # A list may only name the style that defines it.
             name = defined.get(get_value(abstract.get(name), "numStyleLink") or "", name)
             levels = _read_levels(abstract[name]) if name in abstract else {}
-            changed, has_own_count = _override(element, levels)
-            own = f"#{get_attribute(element, 'numId')}" if has_own_count else ""
-            self._lists[get_attribute(element, "numId") or ""] = (name + own, changed)
+            list_id = get_attribute(element, "numId") or ""
+            self._lists[list_id] = (name, _override(element, levels))
+            self._restarts |= {
+                (list_id, to_number(get_attribute(override, "ilvl")))
+                for override in find_children(element, "lvlOverride")
+                if find_child(override, "startOverride") is not None
+            }
         self._counts: dict[str, list[int | None]] = {}
 
     def find_level(self, list_id: str, paragraph_style: str) -> int | None:
@@ -75,22 +80,23 @@ class Numbering:
         if definition is None or not 0 <= level < _LEVELS:
             return None
         counts = self._counts.setdefault(name, [None] * _LEVELS)
-        before = counts[level]
-        counts[level] = definition.start if before is None else before + 1
-        for at, lower in levels.items():
-            if level < min(at, lower.restart) and at < _LEVELS:
+        before = None if (list_id, level) in self._restarts else counts[level]
+        self._restarts.discard((list_id, level))
+        for at, other in levels.items():
+            if at < level and counts[at] is None:
+                counts[at] = other.start
+            elif level < min(at, other.restart) and at < _LEVELS:
                 counts[at] = None
+        counts[level] = definition.start if before is None else before + 1
         if definition.style == "bullet":
             return "-"
 
         def number(placeholder: re.Match[str]) -> str:
             shown = int(placeholder[1]) - 1
-            if shown not in levels:
+            if shown not in levels or levels[shown].style == "bullet":
                 return ""
-            value = counts[shown]
-            level = levels[shown]
-            style = "decimal" if definition.is_legal else level.style
-            return write_number(level.start if value is None else value, style)
+            style = "decimal" if definition.is_legal else levels[shown].style
+            return write_number(counts[shown] or 0, style)
 
         return _PLACEHOLDER.sub(number, definition.text).strip() or None
 
@@ -100,7 +106,7 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
         to_number(get_attribute(level, "ilvl")): Level(
             style=get_value(level, "numFmt") or "decimal",
             text=get_value(level, "lvlText") or "",
-            start=to_number(get_value(level, "start") or "1"),
+            start=to_number(get_value(level, "start")),
             restart=to_number(get_value(level, "lvlRestart"), _LEVELS),
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
@@ -110,15 +116,13 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
     }
 
 
-def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
-    """Return the levels of a list with its overrides, and whether its numbering restarts."""
+def _override(number: "Element", levels: Mapping[int, Level]) -> dict[int, Level]:
+    """Return the levels of a list with its overrides."""
     changed = dict(levels)
-    has_own_count = False
     for override in find_children(number, "lvlOverride"):
         changed |= _read_levels(override)
         at = to_number(get_attribute(override, "ilvl"))
         start = get_value(override, "startOverride")
         if start is not None and at in changed:
             changed[at] = replace(changed[at], start=to_number(start))
-            has_own_count = True
-    return changed, has_own_count
+    return changed

@@ -81,19 +81,32 @@ def test_text_that_a_style_hides_is_left_out_and_counted() -> None:
     assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
 
 
-def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() -> None:
-    levels = (
-        '<w:lvl w:ilvl="0"><w:numFmt w:val="upperRoman"/><w:lvlText w:val="Article %1"/></w:lvl>'
-        '<w:lvl w:ilvl="1"><w:isLgl/><w:pStyle w:val="Clause"/><w:numFmt w:val="decimal"/>'
-        '<w:lvlText w:val="%1.%2"/></w:lvl>'
+def define_level(level: int, text: str, style: str, more: str = "") -> str:
+    return (
+        f'<w:lvl w:ilvl="{level}"><w:start w:val="1"/><w:numFmt w:val="{style}"/>{more}'
+        f'<w:lvlText w:val="{text}"/></w:lvl>'
     )
+
+
+NEVER_RESTARTS = '<w:lvlRestart w:val="0"/>'
+NUMBERING = (
+    f'<w:numbering {W}><w:abstractNum w:abstractNumId="1">{define_level(0, "*", "bullet")}'
+    f"{define_level(1, '%2.', 'decimal')}"
+    f"{define_level(2, 'Note %3', 'decimal', NEVER_RESTARTS)}"
+    '</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+)
+
+
+def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() -> None:
+    levels = define_level(0, "Article %1", "upperRoman")
+    levels += define_level(1, "%1.%2", "decimal", '<w:isLgl/><w:pStyle w:val="Clause"/>')
     numbering = (
         f'<w:numbering {W}><w:abstractNum w:abstractNumId="1"><w:styleLink w:val="Legal"/>'
         f'{levels}</w:abstractNum><w:abstractNum w:abstractNumId="2">'
         '<w:numStyleLink w:val="Legal"/></w:abstractNum>'
         '<w:num w:numId="5"><w:abstractNumId w:val="2"/></w:num>'
         '<w:num w:numId="6"><w:abstractNumId w:val="1"/><w:lvlOverride w:ilvl="0">'
-        '<w:lvl w:ilvl="0"><w:numFmt w:val="lowerLetter"/>'
+        '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="lowerLetter"/>'
         '<w:lvlText w:val="%1)"/></w:lvl></w:lvlOverride></w:num></w:numbering>'
     )
     style = (
@@ -108,16 +121,6 @@ def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() 
     )
 
     assert [block.text for block in page.blocks] == ["Article I Scope", "  1.1 Fee", "b) Own"]
-
-
-NUMBERING = (
-    f'<w:numbering {W}><w:abstractNum w:abstractNumId="1">'
-    '<w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="*"/></w:lvl>'
-    '<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%2."/></w:lvl>'
-    '<w:lvl w:ilvl="2"><w:lvlRestart w:val="0"/><w:numFmt w:val="decimal"/>'
-    '<w:lvlText w:val="Note %3"/></w:lvl></w:abstractNum>'
-    '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
-)
 
 
 def item(text: str, level: int, end: str = "") -> str:
@@ -137,6 +140,27 @@ def test_numbers_restart_below_a_bullet_unless_their_level_never_restarts() -> N
     assert [block.text.strip() for block in page.blocks] == [
         "- A", "1. one", "Note 1 x", "2. two", "- B", "1. three", "Note 2 y",
     ]  # fmt: skip
+
+
+def test_a_list_that_restarts_is_continued_by_the_next_items_of_the_first_one() -> None:
+    override = '<w:lvlOverride w:ilvl="1"><w:startOverride w:val="1"/></w:lvlOverride>'
+    second = f'<w:num w:numId="2"><w:abstractNumId w:val="1"/>{override}</w:num></w:numbering>'
+    numbering = NUMBERING.replace("</w:numbering>", second)
+    restarted = item("c", 1).replace('w:numId w:val="1"', 'w:numId w:val="2"')
+
+    page = read_body(
+        item("a", 1) + item("b", 1) + restarted + item("d", 1) + restarted, numbering__xml=numbering
+    )
+
+    assert [block.text.strip()[:2] for block in page.blocks] == ["1.", "2.", "1.", "2.", "3."]
+
+
+def test_a_level_that_is_left_out_above_an_item_is_counted() -> None:
+    numbering = NUMBERING.replace("Note %3", "%2.%3")
+
+    page = read_body(item("a", 2) + item("b", 1) + item("c", 2), numbering__xml=numbering)
+
+    assert [block.text.strip() for block in page.blocks] == ["1.1 a", "2. b", "2.2 c"]
 
 
 def test_an_empty_item_is_counted_and_one_with_a_deleted_end_continues_in_the_next() -> None:
