@@ -189,7 +189,8 @@ class _List:
     """An open list: its style, the numbers of all its levels, and the label of its open item.
 
     `is_begun`: the open item has a label, which its further paragraphs do not repeat. `has_list`:
-    the open item contains a list.
+    the open item contains a list. `is_in_cell`: the list is in a cell of a table, where a number
+    may be the only content.
     """
 
     style: str
@@ -197,6 +198,7 @@ class _List:
     label: str = ""
     is_begun: bool = False
     has_list: bool = False
+    is_in_cell: bool = False
     start: int | None = None
 
 
@@ -366,9 +368,10 @@ class _Reader:
             label = self._label_heading(element, style)
             shown = f"{label} {text}" if label and label != "-" else text
             yield Block(BlockKind.HEADING, shown, depth, self._anchors.take(shown))
-        elif text and self._lists:
+        elif self._lists:
             label = self._take_label(style) or "-"
-            yield make_item(label, text, len(self._lists) - 1)
+            if text or (self._lists[-1].is_in_cell and label != "-"):
+                yield make_item(label, text, len(self._lists) - 1)
         elif text:
             yield Block(BlockKind.TEXT, text)
         pictures, drawn = self._find_frames(element)
@@ -472,8 +475,9 @@ class _Reader:
         for drawing in drawn:
             yield from self._block(drawing, local_name(drawing.tag))
 
-    def _list(self, element: "Element") -> Iterator[Block]:
+    def _list(self, element: "Element", *, is_in_cell: bool = False) -> Iterator[Block]:
         outer = self._lists[-1] if self._lists else None
+        is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
         style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
         level = len(self._lists) + 1
         goes_on = get_attribute(element, "continue-numbering") == "true"
@@ -488,7 +492,7 @@ class _Reader:
         if level > _LEVELS:
             yield from self._blocks(element)
             return
-        self._lists.append(_List(style, counts))
+        self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
         for item in element:
             stated = get_attribute(item, "start-value")
             is_header = local_name(item.tag) == "list-header"
@@ -533,7 +537,11 @@ class _Reader:
             yield replace(outer, text=_SIGNS[name])
         elif name == "control":
             yield replace(outer, text=self._read_control(child))
-        elif self._styles.hides("text", style) or get_attribute(child, "is-hidden") == "true":
+        elif (
+            self._styles.hides("text", style)
+            or get_attribute(child, "is-hidden") == "true"
+            or get_attribute(child, "display") == "none"
+        ):
             self.left_out.add("hidden passage", _HIDDEN, name != "hidden-paragraph")
         elif name not in _LEFT_OUT and (name == "a" or not str(child.tag).startswith(_DRAWN)):
             shown = list(self._spans(child, self._styles.find_span("text", style, outer)))
@@ -600,7 +608,10 @@ class _Reader:
                 if not self._hides(part, name):
                     target.append(self._line(part, outer if target is texts else _PLAIN))
             elif name == "list" and target is texts:
-                items = (block.text.strip().removeprefix("- ") for block in self._list(part))
+                items = (
+                    block.text.strip().removeprefix("- ")
+                    for block in self._list(part, is_in_cell=True)
+                )
                 target += filter(None, items)
             elif name != "table" and not str(part.tag).startswith(_DRAWN):
                 inner = notes if name == "annotation" else target

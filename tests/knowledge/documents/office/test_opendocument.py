@@ -208,6 +208,60 @@ def test_headings_and_items_are_numbered_as_chapters_and_clauses_are() -> None:
     ]  # fmt: skip
 
 
+def test_cells_keep_the_numbers_of_their_items_and_all_their_tables() -> None:
+    def cell(content: str) -> str:
+        return f"<table:table-cell>{content}</table:table-cell>"
+
+    def row(*contents: str) -> str:
+        return f"<table:table-row>{''.join(map(cell, contents))}</table:table-row>"
+
+    number = '<text:list text:continue-numbering="true" text:style-name="L"><text:list-item>'
+    number += "<text:p>{}</text:p></text:list-item></text:list>"
+    table = f"<table:table>{row('<text:p>X</text:p>', '<text:p>5</text:p>')}</table:table>"
+    rows = row(number.format(""), "<text:p>12</text:p>") + row(number.format("A"), 2 * table)
+
+    page = read_parts(f"<office:text><table:table>{rows}</table:table></office:text>", STYLES)
+
+    assert page.content.splitlines()[2:] == ["| 1 | 12 |", "| 2 A | X, 5 |", "| 2 A | X, 5 |"]
+
+
+def test_empty_items_are_counted_and_a_list_below_an_item_without_text_goes_on() -> None:
+    item = "<text:list-item>{}</text:list-item>".format
+    one = item("<text:p>x</text:p>")
+    deep = '<text:list text:style-name="L" text:continue-numbering="true">{}</text:list>'.format
+    body = f'<text:list text:style-name="L">{one}{item("<text:p/>")}{one}</text:list>'
+    body += 2 * deep(item(f"<text:list>{one}</text:list>"))
+
+    page = read_parts(f"<office:text>{body}</office:text>", STYLES)
+
+    assert [block.text for block in page.blocks] == ["1 x", "3 x", "  3.1 x", "  3.2 x"]
+
+
+def test_numbers_after_z_are_doubled_letters_if_the_list_says_so() -> None:
+    level = (
+        '<text:list-level-style-number text:level="1" style:num-format="a" '
+        'style:num-letter-sync="true"/>'
+    )
+    last = '<text:list-item text:start-value="28"><text:p>x</text:p></text:list-item>'
+
+    page = read(
+        f'<office:text><text:list text:style-name="N">{last}</text:list></office:text>',
+        f'<text:list-style style:name="N">{level}</text:list-style>',
+    )
+
+    assert page.content == "bb x"
+
+
+def test_scripts_and_variables_that_are_not_displayed_are_no_text() -> None:
+    page = read(
+        "<office:text><text:p>Total<text:script>beep()</text:script><text:variable-set "
+        'text:display="none">12</text:variable-set> 40</text:p></office:text>'
+    )
+
+    assert page.content == "Total 40"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+
+
 def test_a_sheet_keeps_struck_cells_values_without_text_and_what_is_drawn_on_it() -> None:
     page = read_parts(
         '<office:spreadsheet><table:table table:name="S">'
