@@ -14,6 +14,7 @@ from knowledge.documents.office.zipped_xml import (
     find_first,
     get_attribute,
     get_value,
+    is_on,
     local_name,
     to_number,
 )
@@ -109,7 +110,10 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
     names = [_read_points(find_child(element, "tx")) for element in series]
-    values = [_read_points(find_first(element, "val", "yVal")) for element in series]
+    values = [
+        _read_points(find_first(element, "val", "yVal"), find_child(element, "dLbls"))
+        for element in series
+    ]
     categories = next(
         filter(None, (_read_points(find_first(element, "cat", "xVal")) for element in series)), {}
     )
@@ -124,9 +128,12 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
-def _read_points(parent: "Element | None") -> dict[int, str]:
-    """Return the data points stored in a chart, by number, in their displayed form."""
+def _read_points(parent: "Element | None", labels: "Element | None" = None) -> dict[int, str]:
+    """Return the data points stored in a chart, by number, as their labels display them."""
     code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
+    stated = find_child(labels, "numFmt")
+    if stated is not None and is_on(labels, "showVal") and stated.get("sourceLinked") != "1":
+        code = stated.get("formatCode", code)
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
         number, value = point.get("idx", ""), find_child(point, "v")

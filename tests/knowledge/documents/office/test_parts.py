@@ -346,6 +346,21 @@ def test_a_chart_is_a_table_of_the_values_that_it_shows() -> None:
     assert page.content == "Pumps\n\n|  | 2024 |\n|---|---|\n| North | 40% |\n| South |  |"
 
 
+def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
+    labels = (
+        '<c:dLbls><c:numFmt formatCode="0.00%" sourceLinked="0"/><c:showVal val="{}"/></c:dLbls>'
+    )
+    drawing = '<w:p><w:r><w:drawing><c:chart r:id="chart1.xml"/></w:drawing></w:r></w:p>'
+
+    shown, linked = (
+        read_body(drawing, chart1__xml=CHART.replace("<c:val>", f"{labels.format(on)}<c:val>"))
+        for on in "10"
+    )
+
+    assert "| North | 40.00% |" in shown.content
+    assert "| North | 40% |" in linked.content
+
+
 def test_a_diagram_is_a_list_in_its_order() -> None:
     points = "".join(
         f'<pt modelId="{name}"><t><p><r><t>{text}</t></r></p></t></pt>'
