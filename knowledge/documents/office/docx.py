@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.notation import write_number
 from knowledge.documents.office.drawings import read_graphics
-from knowledge.documents.office.word_numbering import Numbering
+from knowledge.documents.office.list_numbering import Numbering
 from knowledge.documents.office.word_text import (
     HIDDEN,
     NOTES,
@@ -35,7 +35,7 @@ from knowledge.documents.office.zipped_xml import (
     get_value,
     is_on,
     local_name,
-    read_properties,
+    read_core_properties,
     to_number,
     write_page_headers,
 )
@@ -62,35 +62,6 @@ _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _CONTENTS = "the headings that it repeats are read"
 
 
-class _Parts:
-    """The parts to which a document refers: pictures, charts, diagrams and embedded files."""
-
-    def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
-        self._archive = archive
-        self._main = main
-        self._relations = archive.relationships(main)
-        self.left_out = left_out
-
-    def find_drawn(self, drawing: "Element") -> Iterator[Picture]:
-        """Yield the pictures of a drawing."""
-        return find_drawn(drawing, self._archive, self._main)
-
-    def read_graphics(self, paragraph: "Element") -> Iterator[Block]:
-        """Yield the charts, the diagrams and the embedded files of a paragraph."""
-        yield from read_graphics(paragraph, self._archive, self._main)
-        for element in find_all(paragraph, "OLEObject"):
-            yield from self.read_file(element)
-
-    def read_file(self, element: "Element") -> tuple[Block, ...]:
-        """Return the blocks of a file that is a part of the document."""
-        relation = self._relations.get(get_attribute(element, "id") or "")
-        if relation is None or relation.target not in self._archive:
-            return ()
-        data = self._archive.read(relation.target)
-        levels = 0 if relation.kind == "aFChunk" else 2
-        return read_inner_file(data, relation.target, self.left_out, levels=levels)
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The context of a paragraph: its style, and its list label."""
@@ -105,27 +76,48 @@ class _DocxWriter:
     code.
     """
 
-    def __init__(
-        self,
-        styles: Styles,
-        reader: TextReader,
-        numbering: Numbering,
-        notes: "Mapping[str, Element]",
-        parts: _Parts,
-    ) -> None:
-        self._parts = parts
-        self._pictures: tuple[Picture, ...] = ()
-        self._styles = styles
-        self._reader = reader
-        self._numbering = numbering
-        self._notes = notes
+    def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
+        def parse(kind: str) -> "Element | None":
+            name = archive.find_related(main, kind)
+            return None if name is None else archive.parse(name)
+
+        self.body = find_child(archive.parse(main), "body")
+        self.styles = Styles(parse("styles"))
+        self.reader = TextReader(self.styles, left_out, _mark_notes(self.body, parse("settings")))
+        comments = sum(1 for _ in find_all(parse("comments"), "comment"))
+        left_out.add("comment", "comments of reviewers are not text of the document", comments)
+        self._archive = archive
+        self._main = main
+        self._relations = archive.relationships(main)
+        self._left_out = left_out
+        self._numbering = Numbering(parse("numbering"))
+        self._notes = {
+            f"{kind} {get_attribute(note, 'id')}": note
+            for kind in NOTES.values()
+            for note in find_children(parse(f"{kind}s"), kind)
+        }
         self._open_notes: list[str] = []
+        self._pictures: tuple[Picture, ...] = ()
         self._anchors = Anchors()
         self._code: list[str] = []
         self._level = 0
         self._initial = ""
 
+    def read_headers(self) -> Iterator[Block]:
+        """Return the lines of page headers and footers, without duplicates."""
+        parts = (
+            relation.target
+            for relation in self._relations.values()
+            if relation.kind in ("header", "footer") and relation.target in self._archive
+        )
+        return write_page_headers(
+            self.reader.read(paragraph).text
+            for part in parts
+            for paragraph in walk_body(self._archive.parse(part), inside_tables=True)
+        )
+
     def write(self, body: "Element | None") -> Iterator[Block]:
+        """Yield the blocks of the body, or of a cell that frames other tables."""
         for element in walk_body(body):
             name = local_name(element.tag)
             if name == "p":
@@ -133,7 +125,7 @@ class _DocxWriter:
                 continue
             yield from self._end_lines()
             if name == "altChunk":
-                yield from self._parts.read_file(element)
+                yield from self._read_file(element)
             elif (framed := _find_framed(element)) is not None:
                 yield from self.write(framed)
             else:
@@ -146,18 +138,34 @@ class _DocxWriter:
         yield from write_table(list(self._rows(element)))
         self._pictures += self._find_pictures(element)
         yield from self._show_pictures()
-        yield from self._parts.read_graphics(element)
+        yield from self._read_graphics(element)
         yield from self._show_notes()
+
+    def _read_graphics(self, element: "Element") -> Iterator[Block]:
+        """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
+        yield from read_graphics(element, self._archive, self._main)
+        for embedded in find_all(element, "OLEObject"):
+            yield from self._read_file(embedded)
+
+    def _read_file(self, element: "Element") -> tuple[Block, ...]:
+        """Return the blocks of a file that is a part of the document."""
+        relation = self._relations.get(get_attribute(element, "id") or "")
+        if relation is None or relation.target not in self._archive:
+            self._left_out.add("embedded file", "it is linked, and not part of this file")
+            return ()
+        data = self._archive.read(relation.target)
+        levels = 0 if relation.kind == "aFChunk" else 2
+        return read_inner_file(data, relation.target, self._left_out, levels=levels)
 
     def _find_pictures(self, element: "Element") -> tuple[Picture, ...]:
         """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
         pictures: list[Picture] = []
         for run in walk_shown(element, {"r"}):
-            if not self._styles.is_on(find_child(run, "rPr"), "vanish", ""):
+            if not self.styles.is_on(find_child(run, "rPr"), "vanish", ""):
                 for drawing in walk_shown(run, {"drawing"}):
                     # A text box is walked by its own paragraphs.
                     is_box = any(True for _ in find_all(drawing, "txbxContent"))
-                    pictures += () if is_box else self._parts.find_drawn(drawing)
+                    pictures += () if is_box else find_drawn(drawing, self._archive, self._main)
         return tuple(pictures)
 
     def _show_pictures(self, caption: str = "") -> Iterator[Block]:
@@ -175,7 +183,7 @@ class _DocxWriter:
             return
         place = self._place(element, paragraph)
         if place.style.is_contents:
-            self._parts.left_out.add("contents line", _CONTENTS, bool(paragraph.text))
+            self._left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
         initial, self._initial = self._initial, ""
         paragraph.text = " ".join((initial + paragraph.spaced).split())
@@ -195,7 +203,7 @@ class _DocxWriter:
             yield self._block(paragraph, place)
         if not place.style.is_caption:
             self._pictures += self._find_pictures(element)
-        yield from self._parts.read_graphics(element)
+        yield from self._read_graphics(element)
         yield from self._show_notes()
 
     def _show_notes(self) -> Iterator[Block]:
@@ -203,19 +211,19 @@ class _DocxWriter:
         names, self._open_notes = self._open_notes, []
         for name in names:
             lines = walk_body(self._notes.get(name), inside_tables=True)
-            texts = [self._reader.read(line).text for line in lines]
-            mark = self._reader.marks.get(name, "")
+            texts = [self.reader.read(line).text for line in lines]
+            mark = self.reader.marks.get(name, "")
             if any(texts):
                 yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
 
     def _read(self, element: "Element") -> Paragraph:
-        paragraph = self._reader.read(element)
+        paragraph = self.reader.read(element)
         self._open_notes += paragraph.notes
         return paragraph
 
     def _place(self, element: "Element", paragraph: Paragraph) -> _Place:
         properties = find_child(element, "pPr")
-        style = self._styles.find(get_value(properties, "pStyle") or "")
+        style = self.styles.find(get_value(properties, "pStyle") or "")
         outline = get_value(properties, "outlineLvl")
         if outline is not None and outline.isdecimal() and int(outline) < 9:
             style = replace(style, level=min(int(outline) + 1, 6), is_code=False)
@@ -257,12 +265,13 @@ class _DocxWriter:
         for row in _table_rows(table):
             properties = find_child(row, "trPr")
             if find_child(properties, "del") is not None:
-                self._parts.left_out.add("deleted row", "marked as deleted")
+                self._left_out.add("deleted row", "marked as deleted")
                 continue
             if is_on(properties, "hidden"):
-                self._parts.left_out.add("hidden row", HIDDEN)
+                self._left_out.add("hidden row", HIDDEN)
                 continue
-            cells, inner = _skip_columns(properties, "gridBefore"), []
+            skipped = to_number(get_value(properties, "gridBefore"))
+            cells, inner = [Cell("", skipped)] if skipped else [], []
             for element in _row_cells(row):
                 if cells and _is_merged(element, "hMerge"):
                     cells[-1] = replace(cells[-1], columns=cells[-1].columns + 1)
@@ -295,22 +304,10 @@ def read(data: bytes, source: str) -> Page:
     """
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "word/document.xml"
-    body = find_child(archive.parse(main), "body")
-    styles = Styles(_parse_related(archive, main, "styles"))
     left_out = LeftOutCounts()
-    marks = _mark_notes(body, _parse_related(archive, main, "settings"))
-    reader = TextReader(styles, left_out, marks)
-    notes = {
-        f"{kind} {get_attribute(note, 'id')}": note
-        for kind in NOTES.values()
-        for note in find_children(_parse_related(archive, main, f"{kind}s"), kind)
-    }
-    numbering = Numbering(_parse_related(archive, main, "numbering"))
-    writer = _DocxWriter(styles, reader, numbering, notes, _Parts(archive, main, left_out))
-    blocks = (*_read_headers(archive, main, reader), *writer.write(body))
-    stated = read_properties(archive)
-    comments = sum(1 for _ in find_all(_parse_related(archive, main, "comments"), "comment"))
-    left_out.add("comment", "comments of reviewers are not text of the document", comments)
+    writer = _DocxWriter(archive, main, left_out)
+    blocks = (*writer.read_headers(), *writer.write(writer.body))
+    stated = read_core_properties(archive)
     count_macros(archive, left_out)
     return Page(
         source,
@@ -318,7 +315,7 @@ def read(data: bytes, source: str) -> Page:
         blocks,
         description=stated.description,
         keywords=stated.keywords,
-        links=tuple(_list_web_links(body, archive.web_links(main), styles)),
+        links=tuple(_list_web_links(writer.body, archive.web_links(main), writer.styles)),
         left_out=left_out.list(),
     )
 
@@ -350,11 +347,6 @@ def _list_web_links(
             yield label, address
 
 
-def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None":
-    name = archive.find_related(main, kind)
-    return None if name is None else archive.parse(name)
-
-
 def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str, str]:
     """Return the marks of notes by kind and id; those that the author wrote are empty.
 
@@ -378,27 +370,6 @@ def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str,
             mark = write_number(number, style) if restart == "continuous" else "*"
             marks[name_note(reference)] = f"[{mark}]"
     return marks
-
-
-def _read_headers(archive: ZippedXml, main: str, reader: TextReader) -> Iterator[Block]:
-    """Return the lines of page headers and footers, without duplicates."""
-    parts = (
-        relation.target
-        for relation in archive.relationships(main).values()
-        if relation.kind in ("header", "footer") and relation.target in archive
-    )
-    lines = (
-        reader.read(paragraph).text
-        for part in parts
-        for paragraph in walk_body(archive.parse(part), inside_tables=True)
-    )
-    return write_page_headers(lines)
-
-
-def _skip_columns(properties: "Element | None", name: str) -> list[Cell]:
-    """Return empty cells for the columns that a row omits at its beginning."""
-    count = to_number(get_value(properties, name))
-    return [Cell("", count)] if count else []
 
 
 def _is_merged(cell: "Element", direction: str) -> bool:

@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
-from knowledge.documents.notation import Script, Span, join_spans, write_formula, write_number
+from knowledge.documents.notation import Script, Span, join_spans, write_formula
 from knowledge.documents.office.drawings import read_mathml
+from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
 from knowledge.documents.office.zipped_xml import (
     LOCKED,
     ZippedXml,
-    choose_title,
     count_macros,
     end_code,
     find_all,
@@ -26,6 +26,7 @@ from knowledge.documents.office.zipped_xml import (
     find_children,
     get_attribute,
     local_name,
+    read_properties,
     to_number,
     write_page_headers,
 )
@@ -63,28 +64,28 @@ _DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _DATA_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0}"
 _HIDDEN = "hidden in the file"
 _COMMENT = ("comment", "comments of reviewers are not text of the document")
+_COUNTED = {
+    "annotation": _COMMENT,
+    "table-of-content": ("table of contents", "the headings that it repeats are read"),
+}
 _FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
 _DEEPEST_STYLE = 12
-_LEVELS = 10
 _PLAIN = Span("")
 _OUTLINE = "#outline"
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
-_VALUES = {
-    "date": "date-value",
-    "time": "time-value",
-    "boolean": "boolean-value",
-    "string": "string-value",
-}
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
 
 class _Styles:
-    """The properties of styles by family and name; a style inherits those of its parent."""
+    """The properties of styles by family and name; a style inherits those of its parent.
+
+    `levels` are those of lists by the names of their styles.
+    """
 
     def __init__(self, parts: "list[Element | None]") -> None:
         self._styles: dict[tuple[str, str], Element] = {}
-        self._levels: dict[str, dict[int, Element]] = {}
+        self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
         self._found: dict[tuple[str, str, str], str | None] = {}
         for part in parts:
@@ -100,7 +101,7 @@ class _Styles:
             for kind in ("list-style", "outline-style"):
                 for style in find_all(part, kind):
                     name = get_attribute(style, "name") if kind == "list-style" else _OUTLINE
-                    self._levels[name or ""] = {_count(level, "level"): level for level in style}
+                    self.levels[name or ""] = _read_levels(style)
 
     def find(self, family: str, name: str | None, attribute: str) -> str | None:
         """Return an attribute of a style or of its properties, or None if it is not set."""
@@ -148,27 +149,6 @@ class _Styles:
         names = self._names(name)
         return any("Preformatted" in part or part == "Source_20_Code" for part in names)
 
-    def label(self, list_style: str, counts: list[int], level: int) -> str:
-        """Return the label of a numbered item at a 1-based level: `2.1`, `(a)`; empty for others.
-
-        `counts` are the numbers that all levels have reached.
-        """
-        levels = self._levels.get(list_style, {})
-        if level not in levels or not get_attribute(levels[level], "num-format"):
-            return ""
-        first = max(1, level - _count(levels[level], "display-levels") + 1)
-        formats = ((at, _find_format(levels.get(at))) for at in range(first, level + 1))
-        written = ".".join(write_number(counts[at], stated) for at, stated in formats if stated)
-        before, after = (
-            get_attribute(levels[level], f"num-{name}") or "" for name in ("prefix", "suffix")
-        )
-        return f"{before}{written}{after}".strip()
-
-    def find_start(self, list_style: str, level: int) -> int:
-        """Return the number of the first item of a list at a 1-based level."""
-        element = self._levels.get(list_style, {}).get(level)
-        return 1 if element is None else _count(element, "start-value")
-
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
         parents = (get_attribute(style, "parent-style-name") or "" for style in chain)
@@ -194,7 +174,7 @@ class _List:
     """
 
     style: str
-    counts: list[int]
+    counts: list[int | None]
     label: str = ""
     is_begun: bool = False
     has_list: bool = False
@@ -220,7 +200,7 @@ class _Reader:
         self._styles = _Styles([self._common, self.stated])
         self._anchors = Anchors()
         self._lists: list[_List] = []
-        self._counted: dict[str | None, list[int]] = {}
+        self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
         self._controls = {
             get_attribute(control, "id"): control
@@ -280,8 +260,8 @@ class _Reader:
         yield from end_code(code)
 
     def _block(self, element: "Element", name: str) -> Iterator[Block]:
-        if name == "annotation":
-            self.left_out.add(*_COMMENT)
+        if name in _COUNTED:
+            self.left_out.add(*_COUNTED[name])
         if name in _LEFT_OUT or self._hides(element, name):
             return
         yield from self._readers.get(name, self._blocks)(element)
@@ -369,7 +349,7 @@ class _Reader:
             shown = f"{label} {text}" if label and label != "-" else text
             yield Block(BlockKind.HEADING, shown, depth, self._anchors.take(shown))
         elif self._lists:
-            label = self._take_label(style) or "-"
+            label = self._take_label(style)
             if text or (self._lists[-1].is_in_cell and label != "-"):
                 yield make_item(label, text, len(self._lists) - 1)
         elif text:
@@ -401,9 +381,10 @@ class _Reader:
             return self._take_label(style)
         if self._styles.find("paragraph", style, "list-style-name") == "":
             return _read_number(element)
-        level = min(_count(element, "outline-level"), _LEVELS)
-        counts = self._counted.setdefault(_OUTLINE, [0] * (_LEVELS + 1))
-        return _read_number(element) or self._count(_OUTLINE, counts, level, None)
+        level = min(_count(element, "outline-level"), LEVELS) - 1
+        counts = self._counted.setdefault(_OUTLINE, [None] * LEVELS)
+        levels = self._styles.levels.get(_OUTLINE, {})
+        return _read_number(element) or count_item(levels, counts, level)
 
     def _numbered(self, element: "Element") -> Iterator[Block]:
         label = _read_number(element)
@@ -414,23 +395,15 @@ class _Reader:
 
     def _take_label(self, style: str) -> str:
         """Return the label of the next paragraph of the open item; further ones are indented."""
-        current, level = self._lists[-1], len(self._lists)
+        current = self._lists[-1]
         if current.is_begun:
             return " " * len(current.label)
         current.is_begun = True
         name = current.style or self._styles.find("paragraph", style, "list-style-name") or ""
-        label = self._count(name, current.counts, level, current.start)
-        current.label = current.label or label or "-"
+        levels = self._styles.levels.get(name, {})
+        label = count_item(levels, current.counts, len(self._lists) - 1, current.start)
+        current.label = current.label or label
         return current.label
-
-    def _count(self, style: str, counts: list[int], level: int, start: int | None) -> str:
-        """Count an item, and return its label."""
-        for at in range(1, level):
-            counts[at] = counts[at] or self._styles.find_start(style, at)
-        after = counts[level] + 1 if counts[level] else self._styles.find_start(style, level)
-        counts[level] = after if start is None else start
-        counts[level + 1 :] = [0] * (_LEVELS - level)
-        return self._styles.label(style, counts, level)
 
     def _find_frames(self, element: "Element") -> "tuple[list[Picture], list[Element]]":
         """Return the pictures in the frames of a paragraph or a cell, and its other drawings."""
@@ -479,17 +452,17 @@ class _Reader:
         outer = self._lists[-1] if self._lists else None
         is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
         style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
-        level = len(self._lists) + 1
+        level = len(self._lists)
         goes_on = get_attribute(element, "continue-numbering") == "true"
         if outer is not None:
             counts = outer.counts
             if outer.has_list and not goes_on:
-                counts[level:] = [0] * (_LEVELS + 1 - level)
+                counts[level:] = [None] * (LEVELS - level)
             outer.has_list = True
         else:
             name = style if goes_on else get_attribute(element, "continue-list")
-            counts = list(self._counted.get(name, ())) or [0] * (_LEVELS + 1)
-        if level > _LEVELS:
+            counts = list(self._counted.get(name, ())) or [None] * LEVELS
+        if level >= LEVELS:
             yield from self._blocks(element)
             return
         self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
@@ -707,8 +680,8 @@ class _Reader:
             return text
         if kind is None and get_attribute(cell, "formula") is not None:
             self.left_out.add(*_FORMULA)
-        attribute = _VALUES.get(kind or "", "value")
-        value = " ".join(clean_text(get_attribute(cell, attribute) or "").split())
+        stated = get_attribute(cell, f"{kind}-value") or get_attribute(cell, "value") or ""
+        value = " ".join(clean_text(stated).split())
         if value and self._styles.hides_value(style_name):
             self.left_out.add("value", "its number format hides it")
             return ""
@@ -750,13 +723,15 @@ def read(data: bytes, source: str) -> Page:
     reader = _Reader(archive, root)
     kind, blocks = reader.read()
     count_macros(archive, reader.left_out)
-    stated = _read_properties(archive.parse("meta.xml") if "meta.xml" in archive else root)
+    meta = archive.parse("meta.xml") if "meta.xml" in archive else root
+    stated = read_properties(find_child(meta, "meta"))
     title = "" if kind == "spreadsheet" else first_heading(blocks)
     return Page(
         source,
-        title or choose_title(stated.get("title", "")),
+        title or stated.title,
         blocks,
-        description=stated.get("subject", ""),
+        description=stated.description,
+        keywords=stated.keywords,
         links=tuple(reader.links),
         left_out=reader.left_out.list(),
     )
@@ -770,21 +745,25 @@ def _pack(data: bytes) -> bytes:
     return packed.getvalue()
 
 
-def _read_properties(root: "Element") -> dict[str, str]:
-    return {
-        local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for meta in find_children(root, "meta")
-        for element in meta
-    }
-
-
-def _find_format(level: "Element | None") -> str:
-    """Return the style of the numbers of a level; after `z` follows `aa`, then `ab` or `bb`."""
-    stated = "" if level is None else get_attribute(level, "num-format") or ""
-    is_synchronised = level is not None and get_attribute(level, "num-letter-sync") == "true"
-    return (
-        {"a": "lowerLetter", "A": "upperLetter"}.get(stated, stated) if is_synchronised else stated
-    )
+def _read_levels(style: "Element") -> dict[int, Level]:
+    """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
+    elements = {_count(element, "level"): element for element in style}
+    levels: dict[int, Level] = {}
+    for at, element in elements.items():
+        above = range(max(1, at - _count(element, "display-levels") + 1), at)
+        numbers = [
+            place for place in above if get_attribute(elements.get(place, element), "num-format")
+        ]
+        number = ".".join(f"%{place}" for place in (*numbers, at))
+        before, after = (
+            get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")
+        )
+        kind = get_attribute(element, "num-format") or "bullet"
+        if get_attribute(element, "num-letter-sync") == "true":
+            kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
+        start = to_number(get_attribute(element, "start-value"), 1)
+        levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
+    return levels
 
 
 def _read_number(element: "Element") -> str:

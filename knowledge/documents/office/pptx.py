@@ -20,7 +20,7 @@ from knowledge.documents.office.zipped_xml import (
     find_first,
     get_attribute,
     local_name,
-    read_properties,
+    read_core_properties,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
@@ -79,7 +79,7 @@ def read(data: bytes, source: str) -> Page:
         if heading or below:
             named = heading or f"Slide {number}"
             blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
-    stated = read_properties(archive)
+    stated = read_core_properties(archive)
     count_macros(archive, left_out)
     return Page(
         source,

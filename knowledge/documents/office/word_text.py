@@ -172,27 +172,22 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Field:
-    """An open field; its runs are instructions until `has_result`."""
-
-    instruction: str = ""
-    has_result: bool = False
-
-
-@dataclass(slots=True)
 class _Reading:
-    """A paragraph while it is read: the id of its style, its runs, and its open fields."""
+    """A paragraph while it is read: the id of its style, its runs, and its open fields.
+
+    A field is its instruction, or None after the separator before its result.
+    """
 
     paragraph: Paragraph
     style: str
     runs: list[_Run] = field(default_factory=list)
-    fields: list[_Field] = field(default_factory=list)
+    fields: list[str | None] = field(default_factory=list)
     is_hidden: bool = False
 
     @property
     def shows_text(self) -> bool:
         """Whether the current place is not part of the instruction of a field."""
-        return all(field.has_result for field in self.fields)
+        return all(instruction is None for instruction in self.fields)
 
 
 class TextReader:
@@ -273,8 +268,8 @@ class TextReader:
             name = local_name(child.tag)
             if name == "fldChar":
                 yield self._read_field(child, reading), False
-            elif name == "instrText" and reading.fields:
-                reading.fields[-1].instruction += child.text or ""
+            elif name == "instrText" and reading.fields and reading.fields[-1] is not None:
+                reading.fields[-1] += child.text or ""
             elif not reading.shows_text:
                 continue
             elif name in NOTES:
@@ -282,8 +277,6 @@ class TextReader:
                 reading.paragraph.notes.append(key)
                 is_mark = has_own_mark(child)
                 yield self.marks.get(key, "[*]"), True
-            elif name == "ruby":
-                self._left_out.add("reading of a word", "readings (ruby) are not part of the text")
             elif text := _read_sign(child, name, typeface):
                 yield (f"[{text}]" if is_mark and text[0] not in "[(" else text), is_mark
 
@@ -291,14 +284,13 @@ class TextReader:
         """Follow the beginning, the separator or the end of a field; return what a person sees."""
         kind = get_attribute(sign, "fldCharType")
         if kind == "separate" and reading.fields:
-            reading.fields[-1].has_result = True
+            reading.fields[-1] = None
         elif kind == "end" and reading.fields:
-            ended = reading.fields.pop()
-            if not ended.has_result and reading.shows_text:
-                return self._end_field(ended.instruction)
-        elif kind not in ("separate", "end"):
+            instruction = reading.fields.pop()
+            return self._end_field(instruction or "") if reading.shows_text else ""
+        elif kind == "begin":
             shown = _read_form_field(sign) if reading.shows_text else ""
-            reading.fields += [_Field()] if kind else []
+            reading.fields.append("")
             return shown
         return ""
 

@@ -109,29 +109,28 @@ class ZippedXml:
         return parse_xml(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
-        """Return the relationships of a part by id; external links are left out."""
+        """Return the relationships of a part by id; the target of an external one is an URL."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if path not in self._sizes:
             return {}
         by_id: dict[str, Relationship] = {}
         for relation in self.parse(path):
-            target = unquote(relation.get("Target", ""))
-            if relation.get("TargetMode") == "External" or not target:
-                continue
-            joined = target[1:] if target.startswith("/") else posixpath.join(folder, target)
+            target = relation.get("Target", "")
+            if relation.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join(f"/{folder}", unquote(target))).strip(
+                    "/"
+                )
             kind = relation.get("Type", "").rpartition("/")[2]
-            by_id[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
+            by_id[relation.get("Id", "")] = Relationship(kind, target)
         return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
         """Return the URLs to which a part links, by relationship id."""
-        folder, _, file = name.rpartition("/")
-        path = f"{folder}/_rels/{file}.rels"
         return {
-            relation.get("Id", ""): address
-            for relation in (self.parse(path) if path in self._sizes else ())
-            if (address := relation.get("Target", "")).startswith(("http://", "https://"))
+            key: relation.target
+            for key, relation in self.relationships(name).items()
+            if relation.target.startswith(("http://", "https://"))
         }
 
     def find_related(self, name: str, kind: str) -> str | None:
@@ -239,16 +238,21 @@ def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Pi
                 yield picture
 
 
-def read_properties(archive: ZippedXml) -> Properties:
+def read_core_properties(archive: ZippedXml) -> Properties:
     """Return the core properties of an office file; empty when it has none."""
     name = archive.find_related("", "core-properties")
-    if name is None:
-        return Properties()
-    stated = {
-        local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for element in archive.parse(name)
-    }
-    words = (word.strip() for word in stated.get("keywords", "").replace(";", ",").split(","))
+    return read_properties(None if name is None else archive.parse(name))
+
+
+def read_properties(parent: "Element | None") -> Properties:
+    """Return the properties that the children of an element state."""
+    stated: dict[str, str] = {}
+    for element in parent if parent is not None else ():
+        text = " ".join(clean_text(element.text or "").split())
+        name = local_name(element.tag)
+        stated[name] = f"{stated[name]},{text}" if name in stated else text
+    keywords = stated.get("keywords") or stated.get("keyword", "")
+    words = (word.strip() for word in keywords.replace(";", ",").split(","))
     description = stated.get("subject", "")
     return Properties(
         title=choose_title(stated.get("title", "")),

@@ -1,4 +1,4 @@
-"""Computes the labels of numbered paragraphs in a Word document, such as `4.2` or `(a)`."""
+"""Computes the labels of numbered paragraphs, such as `4.2` or `(a)`, and reads Word's lists."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
-_LEVELS = 9
+LEVELS = 9
+"""Maximum number of levels of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Level:
 
     style: str
     text: str
-    start: int
-    restart: int
+    start: int = 1
+    restart: int = LEVELS
     is_legal: bool = False
     paragraph_style: str = ""
 
@@ -76,29 +77,41 @@ class Numbering:
     def count(self, list_id: str, level: int) -> str | None:
         """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
         name, levels = self._lists.get(list_id, ("", {}))
-        definition = levels.get(level)
-        if definition is None or not 0 <= level < _LEVELS:
+        if level not in levels or level >= LEVELS:
             return None
-        counts = self._counts.setdefault(name, [None] * _LEVELS)
-        before = None if (list_id, level) in self._restarts else counts[level]
-        self._restarts.discard((list_id, level))
-        for at, other in levels.items():
-            if at < level and counts[at] is None:
-                counts[at] = other.start
-            elif level < min(at, other.restart) and at < _LEVELS:
-                counts[at] = None
-        counts[level] = definition.start if before is None else before + 1
-        if definition.style == "bullet":
-            return "-"
+        counts = self._counts.setdefault(name, [None] * LEVELS)
+        if (list_id, level) in self._restarts:
+            self._restarts.discard((list_id, level))
+            counts[level] = None
+        return count_item(levels, counts, level) or None
 
-        def number(placeholder: re.Match[str]) -> str:
-            shown = int(placeholder[1]) - 1
-            if shown not in levels or levels[shown].style == "bullet":
-                return ""
-            style = "decimal" if definition.is_legal else levels[shown].style
-            return write_number(counts[shown] or 0, style)
 
-        return _PLACEHOLDER.sub(number, definition.text).strip() or None
+def count_item(
+    levels: Mapping[int, Level], counts: list[int | None], level: int, start: int | None = None
+) -> str:
+    """Count an item at a 0-based level and return its label, `-` for a bullet.
+
+    `counts` are the numbers that the levels have reached; `start` is a number that the item states.
+    """
+    definition = levels.get(level, Level("bullet", ""))
+    for at, other in levels.items():
+        if at < level and counts[at] is None:
+            counts[at] = other.start
+        elif level < min(at, other.restart) and at < LEVELS:
+            counts[at] = None
+    before = counts[level]
+    following = definition.start if before is None else before + 1
+    counts[level] = following if start is None else start
+
+    def number(placeholder: re.Match[str]) -> str:
+        shown = int(placeholder[1]) - 1
+        if shown not in levels or levels[shown].style == "bullet":
+            return ""
+        style = "decimal" if definition.is_legal else levels[shown].style
+        return write_number(counts[shown] or 0, style)
+
+    is_bullet = definition.style == "bullet"
+    return "-" if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
 
 
 def _read_levels(parent: "Element") -> dict[int, Level]:
@@ -107,7 +120,7 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
             style=get_value(level, "numFmt") or "decimal",
             text=get_value(level, "lvlText") or "",
             start=to_number(get_value(level, "start")),
-            restart=to_number(get_value(level, "lvlRestart"), _LEVELS),
+            restart=to_number(get_value(level, "lvlRestart"), LEVELS),
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
         )
