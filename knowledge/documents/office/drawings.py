@@ -1,6 +1,7 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,30 @@ def read_drawing_text(paragraph: "Element") -> str:
         else:
             spans += (Span(write_omml(formula)) for formula in find_all(element, "oMath"))
     return " ".join(join_spans(spans).split())
+
+
+def order_shapes(
+    shapes: "Iterable[Element]", measure: "Callable[[Element], tuple[float, float, float]]"
+) -> "list[Element]":
+    """Return shapes in the order of their file, but those that form a grid row by row.
+
+    A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
+    all shapes have the same height. `measure` returns the top, the left and the height of a shape.
+    """
+    ordered = list(shapes)
+    places = [measure(shape) for shape in ordered]
+    rows = Counter((height, top) for top, _, height in places)
+    heights = Counter(height for (height, _), shapes_of_row in rows.items() if shapes_of_row > 1)
+    for height in (height for height, rows_of_grid in heights.items() if rows_of_grid > 1):
+        slots = [
+            at
+            for at, (top, _, own) in enumerate(places)
+            if own and own == height and rows[height, top] > 1
+        ]
+        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: places[at])]
+        for slot, shape in zip(slots, sorted_shapes, strict=True):
+            ordered[slot] = shape
+    return ordered
 
 
 def read_mathml(element: "Element", depth: int = 0) -> Formula:

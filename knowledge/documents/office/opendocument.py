@@ -14,7 +14,7 @@ from urllib.parse import quote
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.notation import Script, Span, join_spans, write_formula
-from knowledge.documents.office.drawings import read_mathml
+from knowledge.documents.office.drawings import order_shapes, read_mathml
 from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
 from knowledge.documents.office.zipped_xml import (
     LOCKED,
@@ -27,6 +27,7 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     local_name,
     read_properties,
+    to_length,
     to_number,
     write_page_headers,
 )
@@ -692,7 +693,8 @@ class _Reader:
             if self._styles.hides("drawing-page", get_attribute(slide, "style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            shapes = [child for child in slide if local_name(child.tag) != "notes"]
+            shown = (child for child in slide if local_name(child.tag) != "notes")
+            shapes = order_shapes(shown, _measure)
             for notes in find_children(slide, "notes"):
                 shapes += (
                     child for child in notes if get_attribute(child, "class") not in _FURNITURE
@@ -764,6 +766,12 @@ def _read_levels(style: "Element") -> dict[int, Level]:
         start = to_number(get_attribute(element, "start-value"), 1)
         levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
     return levels
+
+
+def _measure(shape: "Element") -> tuple[float, float, float]:
+    """Return the top, the left and the height of a shape."""
+    top, left, height = (to_length(get_attribute(shape, name)) for name in ("y", "x", "height"))
+    return top, left, height
 
 
 def _read_number(element: "Element") -> str:

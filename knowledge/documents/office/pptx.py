@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.drawings import order_shapes, read_drawing_text, read_graphics
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count_macros,
@@ -21,6 +21,7 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     local_name,
     read_core_properties,
+    to_length,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
@@ -131,7 +132,16 @@ def _write_shapes(
         elif name == "graphicFrame":
             yield from _write_frame(element, archive, name_of_slide, left_out)
         elif name != "Fallback":
-            waiting.extend(reversed(list(element)))
+            waiting.extend(reversed(order_shapes(element, _measure)))
+
+
+def _measure(shape: "Element") -> tuple[float, float, float]:
+    """Return the top, the left and the height of a shape."""
+    frame = find_child(shape, "spPr", "xfrm")
+    lengths = (("off", "y"), ("off", "x"), ("ext", "cy"))
+    parts = ((find_child(frame, part), name) for part, name in lengths)
+    top, left, height = (0.0 if part is None else to_length(part.get(name)) for part, name in parts)
+    return top, left, height
 
 
 def _is_hidden(shape: "Element") -> bool:

@@ -28,6 +28,7 @@ _LONGEST_PAGE_NUMBER = 7
 _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
+_LENGTH = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -217,6 +218,12 @@ def get_value(element: "Element | None", *names: str) -> str | None:
 def to_number(stated: str | None, default: int = 0) -> int:
     """Return a stated number, or the default if it is missing, negative or not a number."""
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
+
+
+def to_length(stated: str | None) -> float:
+    """Return a stated length without its unit, or 0 if there is none."""
+    match = _LENGTH.match(stated or "")
+    return 0.0 if match is None else float(match[0])
 
 
 def is_on(properties: "Element | None", name: str) -> bool:

@@ -353,6 +353,20 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
     assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBO"]
 
 
+def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
+    frames = "".join(
+        f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:height="1cm"><draw:text-box>'
+        f"<text:p>{text}</text:p></draw:text-box></draw:frame>"
+        for text, x, y in (("222", 9, 5.5), ("111", 9, 2), ("Fire", 1.5, 5.5), ("Desk", 1.5, 2))
+    )
+
+    page = read(
+        f"<office:presentation><draw:page xmlns:svg='s'>{frames}</draw:page></office:presentation>"
+    )
+
+    assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]
+
+
 def test_a_locked_file_is_skipped_with_the_reason() -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
