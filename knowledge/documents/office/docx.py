@@ -101,7 +101,7 @@ class _DocxWriter:
         self._anchors = Anchors()
         self._code: list[str] = []
         self._level = 0
-        self._initial = ""
+        self._initial: list[str] = []
 
     def read_headers(self) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
@@ -179,14 +179,14 @@ class _DocxWriter:
     def _paragraph(self, element: "Element") -> Iterator[Block]:
         paragraph = self._read(element)
         if paragraph.is_joined or _is_initial(element):
-            self._initial += paragraph.spaced
+            self._initial.append(paragraph.spaced)
             return
         place = self._place(element, paragraph)
         if place.style.is_contents:
             self._left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
-        initial, self._initial = self._initial, ""
-        paragraph.text = " ".join((initial + paragraph.spaced).split())
+        initial, self._initial = self._initial, []
+        paragraph.text = " ".join("".join((*initial, paragraph.spaced)).split())
         if place.style.is_code or (paragraph.is_code and not place.style.level):
             self._code.append(paragraph.raw)
             return
@@ -253,7 +253,7 @@ class _DocxWriter:
     def _end_lines(self) -> Iterator[Block]:
         """Yield the open lines of code, and a text that no other paragraph continues."""
         yield from end_code(self._code)
-        initial, self._initial = " ".join(self._initial.split()), ""
+        initial, self._initial = " ".join("".join(self._initial).split()), []
         yield from (Block(BlockKind.TEXT, initial),) if initial else ()
 
     def _rows(self, table: "Element") -> Iterator[Sequence[Cell]]:

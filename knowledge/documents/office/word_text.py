@@ -42,6 +42,7 @@ _TYPEFACES_OF_CODE = (
     "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
 )  # fmt: skip
 _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
+_LONGEST_INSTRUCTION = 1000
 _BUTTONS = frozenset({"MACROBUTTON", "GOTOBUTTON"})
 _FIELDS_WITHOUT_TEXT = frozenset(
     {"ADVANCE", "ASK", "FORMCHECKBOX", "FORMDROPDOWN", "NEXT", "NEXTIF", "NUMPAGES", "PAGE"}
@@ -175,19 +176,16 @@ class _Run:
 class _Reading:
     """A paragraph while it is read: the id of its style, its runs, and its open fields.
 
-    A field is its instruction, or None after the separator before its result.
+    A field is its instruction, or None after the separator before its result. `instructions`
+    counts those without a separator; their text is not shown.
     """
 
     paragraph: Paragraph
     style: str
     runs: list[_Run] = field(default_factory=list)
     fields: list[str | None] = field(default_factory=list)
+    instructions: int = 0
     is_hidden: bool = False
-
-    @property
-    def shows_text(self) -> bool:
-        """Whether the current place is not part of the instruction of a field."""
-        return all(instruction is None for instruction in self.fields)
 
 
 class TextReader:
@@ -237,7 +235,7 @@ class TextReader:
     def _read_run(self, run: "Element", reading: _Reading) -> None:
         properties = find_child(run, "rPr")
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
-        notes = list(reading.paragraph.notes)
+        notes = len(reading.paragraph.notes)
         pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
         is_hidden = self._styles.is_on(properties, "vanish", reading.style)
         if pieces:
@@ -245,7 +243,7 @@ class TextReader:
             self._left_out.add("hidden passage", HIDDEN, is_begun)
             reading.is_hidden = is_hidden
         if is_hidden:
-            reading.paragraph.notes = notes
+            del reading.paragraph.notes[notes:]
             return
         position = self._styles.find_property(properties, "vertAlign", reading.style)
         script = Script.LINE
@@ -269,8 +267,10 @@ class TextReader:
             if name == "fldChar":
                 yield self._read_field(child, reading), False
             elif name == "instrText" and reading.fields and reading.fields[-1] is not None:
-                reading.fields[-1] += child.text or ""
-            elif not reading.shows_text:
+                reading.fields[-1] = f"{reading.fields[-1]}{child.text or ''}"[
+                    :_LONGEST_INSTRUCTION
+                ]
+            elif reading.instructions:
                 continue
             elif name in NOTES:
                 key = name_note(child)
@@ -283,15 +283,19 @@ class TextReader:
     def _read_field(self, sign: "Element", reading: _Reading) -> str:
         """Follow the beginning, the separator or the end of a field; return what a person sees."""
         kind = get_attribute(sign, "fldCharType")
-        if kind == "separate" and reading.fields:
-            reading.fields[-1] = None
-        elif kind == "end" and reading.fields:
-            instruction = reading.fields.pop()
-            return self._end_field(instruction or "") if reading.shows_text else ""
-        elif kind == "begin":
-            shown = _read_form_field(sign) if reading.shows_text else ""
+        if kind == "begin":
+            shown = "" if reading.instructions else _read_form_field(sign)
             reading.fields.append("")
+            reading.instructions += 1
             return shown
+        if kind not in ("separate", "end") or not reading.fields:
+            return ""
+        instruction = reading.fields.pop()
+        reading.instructions -= instruction is not None
+        if kind == "separate":
+            reading.fields.append(None)
+        elif instruction and not reading.instructions:
+            return self._end_field(instruction)
         return ""
 
     def _end_field(self, instruction: str) -> str:
