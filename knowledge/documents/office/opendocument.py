@@ -468,14 +468,14 @@ class _Reader:
             return
         self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
         for item in element:
-            stated = get_attribute(item, "start-value")
+            start = to_number(get_attribute(item, "start-value"), -1)
             is_header = local_name(item.tag) == "list-header"
             self._lists[-1] = replace(
                 self._lists[-1],
                 label="  " if is_header else _read_number(item),
                 is_begun=is_header,
                 has_list=False,
-                start=None if stated is None else to_number(stated),
+                start=None if start < 0 else start,
             )
             yield from self._blocks(item)
         self._lists.pop()
