@@ -488,7 +488,7 @@ class _Reader:
         return " ".join(clean_text(join_spans(self._spans(element, style))).split())
 
     def _raw(self, element: "Element") -> str:
-        return "".join(span.text for span in self._spans(element, _PLAIN))
+        return join_spans(self._spans(element, _PLAIN))
 
     def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
         yield replace(outer, text=element.text or "")

@@ -252,7 +252,8 @@ class TextReader:
         is_struck = any(
             self._styles.is_on(properties, name, reading.style) for name in ("strike", "dstrike")
         )
-        is_code = _is_monospaced(typeface)
+        # A raised or lowered sign would lose its position in code.
+        is_code = _is_monospaced(typeface) and script is Script.LINE
         for text, is_mark in pieces:
             span = Span(text, Script.NOTE if is_mark else script, is_struck)
             reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
@@ -345,7 +346,7 @@ def _finish(reading: _Reading) -> Paragraph:
     visible = [run for run in runs if run.span.text.strip() and run.span.script is not Script.NOTE]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = "".join(run.span.text for run in runs)
+    paragraph.raw = join_spans(run.span for run in runs)
     paragraph.spaced = _join(runs, mark_code=not paragraph.is_code)
     paragraph.text = " ".join(paragraph.spaced.split())
     return paragraph

@@ -237,6 +237,17 @@ def test_empty_items_are_counted_and_a_list_below_an_item_without_text_goes_on()
     assert [block.text for block in page.blocks] == ["1 x", "3 x", "  3.1 x", "  3.2 x"]
 
 
+def test_a_raised_sign_in_preformatted_text_keeps_its_position() -> None:
+    page = read(
+        '<office:text><text:p text:style-name="Preformatted_20_Text">10<text:span '
+        'text:style-name="up">6</text:span></text:p></office:text>',
+        '<style:style style:name="up" style:family="text">'
+        '<style:text-properties style:text-position="super 58%"/></style:style>',
+    )
+
+    assert page.content == "```\n10^6\n```"
+
+
 def test_numbers_after_z_are_doubled_letters_if_the_list_says_so() -> None:
     level = (
         '<text:list-level-style-number text:level="1" style:num-format="a" '

@@ -279,6 +279,23 @@ def test_styles_of_a_paragraph_and_of_a_run_strike_raise_hide_and_show_text() ->
     assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
 
 
+@pytest.mark.parametrize("style", ["", '<w:pStyle w:val="Code"/>'])
+def test_a_raised_sign_in_code_keeps_its_position(style: str) -> None:
+    def run(text: str, more: str = "") -> str:
+        fonts = f'<w:rPr><w:rFonts w:ascii="Consolas"/>{more}</w:rPr>'
+        return f"<w:r>{fonts}<w:t>{text}</w:t></w:r>"
+
+    raised = run("6", '<w:vertAlign w:val="superscript"/>')
+    styles = '<w:style w:styleId="Code"><w:name w:val="Code"/></w:style>'
+
+    page = read_body(
+        f"<w:p><w:pPr>{style}</w:pPr>{run('10')}{raised}</w:p>",
+        styles__xml=f"<w:styles {W}>{styles}</w:styles>",
+    )
+
+    assert page.content == ("```\n10^6\n```" if style else "`10`^6")
+
+
 def test_hidden_rows_are_counted_and_old_horizontal_merges_span_their_columns() -> None:
     def cell(text: str, merge: str = "") -> str:
         return f"<w:tc><w:tcPr>{merge}</w:tcPr>{paragraph(text)}</w:tc>"
