@@ -117,14 +117,15 @@ class Formula:
 
 def join_spans(spans: Iterable[Span]) -> str:
     """Return the text of spans, with marks for superscript, subscript or strikethrough parts."""
-    merged = _merge(spans)
-    written = ""
-    for at, span in enumerate(merged):
-        following = merged[at + 1] if at + 1 < len(merged) else Span("")
-        before = merged[at - 1] if at else Span("")
-        text = _write_span(span, written, before, following)
-        written += _strike(text) if span.is_struck else text
-    return written
+    merged = [Span(""), *_merge(spans), Span("")]
+    written = struck = ""
+    for before, span, following in zip(merged, merged[1:], merged[2:], strict=False):
+        text = _write_span(span, written + struck, before, following)
+        if span.is_struck:
+            struck += text
+        else:
+            written, struck = f"{written}{_strike(struck)}{text}", ""
+    return written + _strike(struck)
 
 
 def write_formula(formula: Formula, depth: int = 0) -> str:

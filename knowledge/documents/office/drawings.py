@@ -1,6 +1,7 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ from knowledge.documents.office.zipped_xml import (
     find_all,
     find_child,
     find_children,
+    find_first,
     get_attribute,
     get_value,
+    is_on,
     local_name,
     to_number,
 )
@@ -68,6 +71,30 @@ def read_drawing_text(paragraph: "Element") -> str:
     return " ".join(join_spans(spans).split())
 
 
+def order_shapes(
+    shapes: "Iterable[Element]", measure: "Callable[[Element], tuple[float, float, float]]"
+) -> "list[Element]":
+    """Return shapes in the order of their file, but those that form a grid row by row.
+
+    A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
+    all shapes have the same height. `measure` returns the top, the left and the height of a shape.
+    """
+    ordered = list(shapes)
+    places = [measure(shape) for shape in ordered]
+    rows = Counter((height, top) for top, _, height in places)
+    heights = Counter(height for (height, _), shapes_of_row in rows.items() if shapes_of_row > 1)
+    for height in (height for height, rows_of_grid in heights.items() if rows_of_grid > 1):
+        slots = [
+            at
+            for at, (top, _, own) in enumerate(places)
+            if own and own == height and rows[height, top] > 1
+        ]
+        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: places[at])]
+        for slot, shape in zip(slots, sorted_shapes, strict=True):
+            ordered[slot] = shape
+    return ordered
+
+
 def read_mathml(element: "Element", depth: int = 0) -> Formula:
     """Return a formula in MathML without its alternative representations."""
     if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
@@ -108,9 +135,12 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
     names = [_read_points(find_child(element, "tx")) for element in series]
-    values = [_read_points(_find_first(element, "val", "yVal")) for element in series]
+    values = [
+        _read_points(find_first(element, "val", "yVal"), find_child(element, "dLbls"))
+        for element in series
+    ]
     categories = next(
-        filter(None, (_read_points(_find_first(element, "cat", "xVal")) for element in series)), {}
+        filter(None, (_read_points(find_first(element, "cat", "xVal")) for element in series)), {}
     )
     header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
     places = sorted({place for points in (categories, *values) for place in points})
@@ -123,14 +153,12 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
-def _find_first(parent: "Element", *names: str) -> "Element | None":
-    elements = (find_child(parent, name) for name in names)
-    return next((element for element in elements if element is not None), None)
-
-
-def _read_points(parent: "Element | None") -> dict[int, str]:
-    """Return the data points stored in a chart, by number, in their displayed form."""
+def _read_points(parent: "Element | None", labels: "Element | None" = None) -> dict[int, str]:
+    """Return the data points stored in a chart, by number, as their labels display them."""
     code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
+    stated = find_child(labels, "numFmt")
+    if stated is not None and is_on(labels, "showVal") and stated.get("sourceLinked") != "1":
+        code = stated.get("formatCode", code)
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
         number, value = point.get("idx", ""), find_child(point, "v")

@@ -4,6 +4,8 @@ Tracked deletions, comments, tables of contents, and hidden text, sheets, rows a
 out. Cell values are written as displayed, because the file contains that form.
 """
 
+import io
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,18 +13,21 @@ from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
-from knowledge.documents.notation import Script, Span, join_spans, write_formula, write_number
-from knowledge.documents.office.drawings import read_mathml
+from knowledge.documents.notation import Script, Span, join_spans, write_formula
+from knowledge.documents.office.drawings import order_shapes, read_mathml
+from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
 from knowledge.documents.office.zipped_xml import (
     LOCKED,
     ZippedXml,
-    choose_title,
     count_macros,
+    end_code,
     find_all,
     find_child,
     find_children,
     get_attribute,
     local_name,
+    read_properties,
+    to_length,
     to_number,
     write_page_headers,
 )
@@ -34,7 +39,6 @@ from knowledge.documents.page import (
     Page,
     Picture,
     first_heading,
-    make_code,
     make_item,
 )
 from knowledge.documents.tables import (
@@ -54,35 +58,35 @@ if TYPE_CHECKING:
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
     {"tracked-changes", "annotation", "annotation-end", "table-of-content", "title", "desc"}
-    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "ruby-text", "number"}
+    | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
 _DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _DATA_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0}"
 _HIDDEN = "hidden in the file"
 _COMMENT = ("comment", "comments of reviewers are not text of the document")
+_COUNTED = {
+    "annotation": _COMMENT,
+    "table-of-content": ("table of contents", "the headings that it repeats are read"),
+}
 _FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
 _DEEPEST_STYLE = 12
-_LEVELS = 10
 _PLAIN = Span("")
 _OUTLINE = "#outline"
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
-_VALUES = {
-    "date": "date-value",
-    "time": "time-value",
-    "boolean": "boolean-value",
-    "string": "string-value",
-}
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
 
 class _Styles:
-    """The properties of styles by family and name; a style inherits those of its parent."""
+    """The properties of styles by family and name; a style inherits those of its parent.
+
+    `levels` are those of lists by the names of their styles.
+    """
 
     def __init__(self, parts: "list[Element | None]") -> None:
         self._styles: dict[tuple[str, str], Element] = {}
-        self._levels: dict[str, dict[int, Element]] = {}
+        self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
         self._found: dict[tuple[str, str, str], str | None] = {}
         for part in parts:
@@ -98,7 +102,7 @@ class _Styles:
             for kind in ("list-style", "outline-style"):
                 for style in find_all(part, kind):
                     name = get_attribute(style, "name") if kind == "list-style" else _OUTLINE
-                    self._levels[name or ""] = {_count(level, "level"): level for level in style}
+                    self.levels[name or ""] = _read_levels(style)
 
     def find(self, family: str, name: str | None, attribute: str) -> str | None:
         """Return an attribute of a style or of its properties, or None if it is not set."""
@@ -146,31 +150,6 @@ class _Styles:
         names = self._names(name)
         return any("Preformatted" in part or part == "Source_20_Code" for part in names)
 
-    def label(self, list_style: str, counts: list[int], level: int) -> str:
-        """Return the label of a numbered item at a 1-based level: `2.1`, `(a)`; empty for others.
-
-        `counts` are the numbers that all levels have reached.
-        """
-        levels = self._levels.get(list_style, {})
-        if level not in levels or not get_attribute(levels[level], "num-format"):
-            return ""
-        first = max(1, level - _count(levels[level], "display-levels") + 1)
-        formats = (
-            (at, get_attribute(levels[at], "num-format"))
-            for at in range(first, level + 1)
-            if at in levels
-        )
-        written = ".".join(write_number(counts[at], stated) for at, stated in formats if stated)
-        before, after = (
-            get_attribute(levels[level], f"num-{name}") or "" for name in ("prefix", "suffix")
-        )
-        return f"{before}{written}{after}".strip()
-
-    def find_start(self, list_style: str, level: int) -> int:
-        """Return the number of the first item of a list at a 1-based level."""
-        element = self._levels.get(list_style, {}).get(level)
-        return 1 if element is None else _count(element, "start-value")
-
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
         parents = (get_attribute(style, "parent-style-name") or "" for style in chain)
@@ -190,35 +169,40 @@ class _Styles:
 class _List:
     """An open list: its style, the numbers of all its levels, and the label of its open item.
 
-    `is_begun`: the open item has a label, which its further paragraphs do not repeat.
+    `is_begun`: the open item has a label, which its further paragraphs do not repeat. `has_list`:
+    the open item contains a list. `is_in_cell`: the list is in a cell of a table, where a number
+    may be the only content.
     """
 
     style: str
-    counts: list[int]
+    counts: list[int | None]
     label: str = ""
     is_begun: bool = False
+    has_list: bool = False
+    is_in_cell: bool = False
     start: int | None = None
 
 
 class _Reader:
     """Reads the elements of a body; collects links and notes on what was left out.
 
-    `folder` is that of a document inside another one, such as `Object 1/`.
+    `root` is that of `content.xml`, or of a flat file. `folder` is that of a document inside
+    another one, such as `Object 1/`.
     """
 
-    def __init__(self, archive: ZippedXml, folder: str = "") -> None:
+    def __init__(self, archive: ZippedXml, root: "Element", folder: str = "") -> None:
         self.links: list[tuple[str, str]] = []
         self.left_out = LeftOutCounts()
-        self.stated = archive.parse(f"{folder}content.xml")
+        self.stated = root
         self._archive = archive
         self._folder = folder
         name = f"{folder}styles.xml"
-        self._common = archive.parse(name) if name in archive else None
+        self._common = archive.parse(name) if name in archive else root
         self._styles = _Styles([self._common, self.stated])
         self._anchors = Anchors()
         self._lists: list[_List] = []
-        self._counted: dict[str | None, list[int]] = {}
-        self._notes: list[Element] = []
+        self._counted: dict[str | None, list[int | None]] = {}
+        self._notes: list[tuple[str, Element]] = []
         self._controls = {
             get_attribute(control, "id"): control
             for forms in find_all(self.stated, "forms")
@@ -272,14 +256,13 @@ class _Reader:
             if name == "p" and not self._lists and self._styles.is_code(style):
                 code.append(self._raw(child))
                 continue
-            yield from _end_code(code)
-            code = []
+            yield from end_code(code)
             yield from self._block(child, name)
-        yield from _end_code(code)
+        yield from end_code(code)
 
     def _block(self, element: "Element", name: str) -> Iterator[Block]:
-        if name == "annotation":
-            self.left_out.add(*_COMMENT)
+        if name in _COUNTED:
+            self.left_out.add(*_COUNTED[name])
         if name in _LEFT_OUT or self._hides(element, name):
             return
         yield from self._readers.get(name, self._blocks)(element)
@@ -324,13 +307,19 @@ class _Reader:
             yield from self._blocks(frame)
 
     def _object(self, element: "Element") -> Iterator[Block]:
-        """Yield the formula, the chart or the document of an object that is stored in the file."""
+        """Yield the formula, the chart or the document of an object that is stored in the file.
+
+        In a flat file, the element contains the object.
+        """
         name = (get_attribute(element, "href") or "").removeprefix("./").rstrip("/")
         folder = f"{self._folder}{name}/"
-        if not name or f"{folder}content.xml" not in self._archive:
+        if f"{folder}content.xml" in self._archive:
+            root = self._archive.parse(f"{folder}content.xml")
+        elif (local_name(element.tag), len(element)) == ("object", 1):
+            root = element[0]
+        else:
             self.left_out.add("embedded file", "its format is not read inside other files")
             return
-        root = self._archive.parse(f"{folder}content.xml")
         if local_name(root.tag) == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
             return
@@ -341,7 +330,7 @@ class _Reader:
             ):
                 yield from self._chart(chart, table)
                 return
-        inner = _Reader(self._archive, folder)
+        inner = _Reader(self._archive, root, folder)
         for block in inner.read()[1]:
             yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
         self.left_out.take(inner.left_out.list())
@@ -360,9 +349,10 @@ class _Reader:
             label = self._label_heading(element, style)
             shown = f"{label} {text}" if label and label != "-" else text
             yield Block(BlockKind.HEADING, shown, depth, self._anchors.take(shown))
-        elif text and self._lists:
-            label = self._take_label(style) or "-"
-            yield make_item(label, text, len(self._lists) - 1)
+        elif self._lists:
+            label = self._take_label(style)
+            if text or (self._lists[-1].is_in_cell and label != "-"):
+                yield make_item(label, text, len(self._lists) - 1)
         elif text:
             yield Block(BlockKind.TEXT, text)
         pictures, drawn = self._find_frames(element)
@@ -375,10 +365,13 @@ class _Reader:
         yield from self._end_notes()
 
     def _end_notes(self) -> Iterator[Block]:
+        """Yield the notes to which the text since the last notes refers, each after its mark."""
         notes, self._notes = self._notes, []
         lists, self._lists = self._lists, []
-        for note in notes:
-            yield from self._blocks(note)
+        for mark, body in notes:
+            for at, block in enumerate(self._blocks(body)):
+                text = block.text if at else f"{mark} {block.text}".strip()
+                yield replace(block, text=text)
         self._lists = lists
 
     def _label_heading(self, element: "Element", style: str) -> str:
@@ -389,9 +382,10 @@ class _Reader:
             return self._take_label(style)
         if self._styles.find("paragraph", style, "list-style-name") == "":
             return _read_number(element)
-        level = min(_count(element, "outline-level"), _LEVELS)
-        counts = self._counted.setdefault(_OUTLINE, [0] * (_LEVELS + 1))
-        return _read_number(element) or self._count(_OUTLINE, counts, level, None)
+        level = min(_count(element, "outline-level"), LEVELS) - 1
+        counts = self._counted.setdefault(_OUTLINE, [None] * LEVELS)
+        levels = self._styles.levels.get(_OUTLINE, {})
+        return _read_number(element) or count_item(levels, counts, level)
 
     def _numbered(self, element: "Element") -> Iterator[Block]:
         label = _read_number(element)
@@ -402,23 +396,15 @@ class _Reader:
 
     def _take_label(self, style: str) -> str:
         """Return the label of the next paragraph of the open item; further ones are indented."""
-        current, level = self._lists[-1], len(self._lists)
+        current = self._lists[-1]
         if current.is_begun:
             return " " * len(current.label)
         current.is_begun = True
         name = current.style or self._styles.find("paragraph", style, "list-style-name") or ""
-        label = self._count(name, current.counts, level, current.start)
-        current.label = current.label or label or "-"
+        levels = self._styles.levels.get(name, {})
+        label = count_item(levels, current.counts, len(self._lists) - 1, current.start)
+        current.label = current.label or label
         return current.label
-
-    def _count(self, style: str, counts: list[int], level: int, start: int | None) -> str:
-        """Count an item, and return its label."""
-        for at in range(1, level):
-            counts[at] = counts[at] or self._styles.find_start(style, at)
-        after = counts[level] + 1 if counts[level] else self._styles.find_start(style, level)
-        counts[level] = after if start is None else start
-        counts[level + 1 :] = [0] * (_LEVELS - level)
-        return self._styles.label(style, counts, level)
 
     def _find_frames(self, element: "Element") -> "tuple[list[Picture], list[Element]]":
         """Return the pictures in the frames of a paragraph or a cell, and its other drawings."""
@@ -446,6 +432,9 @@ class _Reader:
         caption = next((text.text for text in texts if text is not None and text.text), "")
         for image in find_children(frame, "image"):
             name = get_attribute(image, "href") or ""
+            if (data := find_child(image, "binary-data")) is not None:
+                yield Picture(caption, data="".join((data.text or "").split()))
+                return
             picture = self._archive.read_picture(name, caption)
             if picture is not None:
                 yield picture
@@ -460,30 +449,33 @@ class _Reader:
         for drawing in drawn:
             yield from self._block(drawing, local_name(drawing.tag))
 
-    def _list(self, element: "Element") -> Iterator[Block]:
+    def _list(self, element: "Element", *, is_in_cell: bool = False) -> Iterator[Block]:
         outer = self._lists[-1] if self._lists else None
+        is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
         style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
-        level = len(self._lists) + 1
+        level = len(self._lists)
         goes_on = get_attribute(element, "continue-numbering") == "true"
         if outer is not None:
             counts = outer.counts
-            if not goes_on:
-                counts[level:] = [0] * (_LEVELS + 1 - level)
+            if outer.has_list and not goes_on:
+                counts[level:] = [None] * (LEVELS - level)
+            outer.has_list = True
         else:
             name = style if goes_on else get_attribute(element, "continue-list")
-            counts = list(self._counted.get(name, ())) or [0] * (_LEVELS + 1)
-        if level > _LEVELS:
+            counts = list(self._counted.get(name, ())) or [None] * LEVELS
+        if level >= LEVELS:
             yield from self._blocks(element)
             return
-        self._lists.append(_List(style, counts))
+        self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
         for item in element:
-            stated = get_attribute(item, "start-value")
+            start = to_number(get_attribute(item, "start-value"), -1)
             is_header = local_name(item.tag) == "list-header"
             self._lists[-1] = replace(
                 self._lists[-1],
                 label="  " if is_header else _read_number(item),
                 is_begun=is_header,
-                start=None if stated is None else to_number(stated),
+                has_list=False,
+                start=None if start < 0 else start,
             )
             yield from self._blocks(item)
         self._lists.pop()
@@ -496,7 +488,7 @@ class _Reader:
         return " ".join(clean_text(join_spans(self._spans(element, style))).split())
 
     def _raw(self, element: "Element") -> str:
-        return "".join(span.text for span in self._spans(element, _PLAIN))
+        return join_spans(self._spans(element, _PLAIN))
 
     def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
         yield replace(outer, text=element.text or "")
@@ -507,7 +499,10 @@ class _Reader:
     def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
         style = get_attribute(child, "style-name")
         if name == "note":
-            self._notes += find_children(child, "note-body")
+            citation = find_child(child, "note-citation")
+            mark = "" if citation is None else f"[{''.join(citation.itertext()).strip()}]"
+            self._notes += ((mark, body) for body in find_children(child, "note-body"))
+            yield replace(outer, text=mark, script=Script.NOTE)
         elif name == "annotation":
             self.left_out.add(*_COMMENT)
         elif name == "s":
@@ -516,7 +511,11 @@ class _Reader:
             yield replace(outer, text=_SIGNS[name])
         elif name == "control":
             yield replace(outer, text=self._read_control(child))
-        elif self._styles.hides("text", style) or get_attribute(child, "is-hidden") == "true":
+        elif (
+            self._styles.hides("text", style)
+            or get_attribute(child, "is-hidden") == "true"
+            or get_attribute(child, "display") == "none"
+        ):
             self.left_out.add("hidden passage", _HIDDEN, name != "hidden-paragraph")
         elif name not in _LEFT_OUT and (name == "a" or not str(child.tag).startswith(_DRAWN)):
             shown = list(self._spans(child, self._styles.find_span("text", style, outer)))
@@ -565,10 +564,10 @@ class _Reader:
                     _count(element, "number-rows-spanned"),
                     is_header,
                 )
-                nested = find_child(element, "table")
+                tables = find_children(element, "table")
                 times = min(_count(element, "number-columns-repeated"), MOST_COLUMNS)
                 cells += [cell] * times
-                inner += [[] if nested is None else list(self._rows(nested))] * times
+                inner += [[row for nested in tables for row in self._rows(nested)]] * times
             yield from unfold_tables(cells, inner)
 
     def _cell(self, cell: "Element", outer: Span) -> str:
@@ -582,6 +581,12 @@ class _Reader:
             if name in ("p", "h"):
                 if not self._hides(part, name):
                     target.append(self._line(part, outer if target is texts else _PLAIN))
+            elif name == "list" and target is texts:
+                items = (
+                    block.text.strip().removeprefix("- ")
+                    for block in self._list(part, is_in_cell=True)
+                )
+                target += filter(None, items)
             elif name != "table" and not str(part.tag).startswith(_DRAWN):
                 inner = notes if name == "annotation" else target
                 waiting += [(child, inner) for child in reversed(list(part))]
@@ -676,8 +681,8 @@ class _Reader:
             return text
         if kind is None and get_attribute(cell, "formula") is not None:
             self.left_out.add(*_FORMULA)
-        attribute = _VALUES.get(kind or "", "value")
-        value = " ".join(clean_text(get_attribute(cell, attribute) or "").split())
+        stated = get_attribute(cell, f"{kind}-value") or get_attribute(cell, "value") or ""
+        value = " ".join(clean_text(stated).split())
         if value and self._styles.hides_value(style_name):
             self.left_out.add("value", "its number format hides it")
             return ""
@@ -688,7 +693,8 @@ class _Reader:
             if self._styles.hides("drawing-page", get_attribute(slide, "style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            shapes = [child for child in slide if local_name(child.tag) != "notes"]
+            shown = (child for child in slide if local_name(child.tag) != "notes")
+            shapes = order_shapes(shown, _measure)
             for notes in find_children(slide, "notes"):
                 shapes += (
                     child for child in notes if get_attribute(child, "class") not in _FURNITURE
@@ -710,38 +716,62 @@ class _Reader:
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; sheets and slides are sections."""
-    archive = ZippedXml(data, _EXPECTED)
+    is_flat = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    archive = ZippedXml(_pack(data) if is_flat else data, _EXPECTED)
     manifest = "META-INF/manifest.xml"
     if manifest in archive and b"encryption-data" in archive.read(manifest):
         raise SkippedError(LOCKED)
-    reader = _Reader(archive)
+    root = archive.parse("content.xml")
+    reader = _Reader(archive, root)
     kind, blocks = reader.read()
     count_macros(archive, reader.left_out)
-    stated = _read_properties(archive)
+    meta = archive.parse("meta.xml") if "meta.xml" in archive else root
+    stated = read_properties(find_child(meta, "meta"))
     title = "" if kind == "spreadsheet" else first_heading(blocks)
     return Page(
         source,
-        title or choose_title(stated.get("title", "")),
+        title or stated.title,
         blocks,
-        description=stated.get("subject", ""),
+        description=stated.description,
+        keywords=stated.keywords,
         links=tuple(reader.links),
         left_out=reader.left_out.list(),
     )
 
 
-def _read_properties(archive: ZippedXml) -> dict[str, str]:
-    root = archive.parse("meta.xml") if "meta.xml" in archive else None
-    return {
-        local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for element in (find_all(root, "meta") if root is not None else ())
-        for element in element
-    }
+def _pack(data: bytes) -> bytes:
+    """Return a flat file, which is one XML document, as an archive of that part."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("content.xml", data)
+    return packed.getvalue()
 
 
-def _end_code(lines: list[str]) -> Iterator[Block]:
-    text = "\n".join(lines).strip("\n")
-    if text.strip():
-        yield make_code(text)
+def _read_levels(style: "Element") -> dict[int, Level]:
+    """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
+    elements = {_count(element, "level"): element for element in style}
+    levels: dict[int, Level] = {}
+    for at, element in elements.items():
+        above = range(max(1, at - _count(element, "display-levels") + 1), at)
+        numbers = [
+            place for place in above if get_attribute(elements.get(place, element), "num-format")
+        ]
+        number = ".".join(f"%{place}" for place in (*numbers, at))
+        before, after = (
+            get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")
+        )
+        kind = get_attribute(element, "num-format") or "bullet"
+        if get_attribute(element, "num-letter-sync") == "true":
+            kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
+        start = to_number(get_attribute(element, "start-value"), 1)
+        levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
+    return levels
+
+
+def _measure(shape: "Element") -> tuple[float, float, float]:
+    """Return the top, the left and the height of a shape."""
+    top, left, height = (to_length(get_attribute(shape, name)) for name in ("y", "x", "height"))
+    return top, left, height
 
 
 def _read_number(element: "Element") -> str:

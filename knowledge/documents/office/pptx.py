@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.drawings import order_shapes, read_drawing_text, read_graphics
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count_macros,
@@ -17,9 +17,11 @@ from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
     find_drawn,
+    find_first,
     get_attribute,
     local_name,
-    read_properties,
+    read_core_properties,
+    to_length,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
@@ -34,6 +36,7 @@ _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
+_BULLETS = ("buAutoNum", "buChar", "buBlip", "buNone")
 _BORDERS = {
     "ParenBoth": ("(", ")"),
     "ParenR": ("", ")"),
@@ -77,7 +80,7 @@ def read(data: bytes, source: str) -> Page:
         if heading or below:
             named = heading or f"Slide {number}"
             blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
-    stated = read_properties(archive)
+    stated = read_core_properties(archive)
     count_macros(archive, left_out)
     return Page(
         source,
@@ -129,7 +132,16 @@ def _write_shapes(
         elif name == "graphicFrame":
             yield from _write_frame(element, archive, name_of_slide, left_out)
         elif name != "Fallback":
-            waiting.extend(reversed(list(element)))
+            waiting.extend(reversed(order_shapes(element, _measure)))
+
+
+def _measure(shape: "Element") -> tuple[float, float, float]:
+    """Return the top, the left and the height of a shape."""
+    frame = find_child(shape, "spPr", "xfrm")
+    lengths = (("off", "y"), ("off", "x"), ("ext", "cy"))
+    parts = ((find_child(frame, part), name) for part, name in lengths)
+    top, left, height = (0.0 if part is None else to_length(part.get(name)) for part, name in parts)
+    return top, left, height
 
 
 def _is_hidden(shape: "Element") -> bool:
@@ -148,7 +160,9 @@ def _write_frame(
     names = {get_attribute(child, "id") or "" for child in find_all(frame, "oleObj")}
     for name in sorted(names):
         relation = relations.get(name)
-        if relation is not None and relation.target in archive:
+        if relation is None or relation.target not in archive:
+            left_out.add("embedded file", "it is linked, and not part of this file")
+        else:
             yield from read_inner_file(archive.read(relation.target), relation.target, left_out)
 
 
@@ -164,22 +178,28 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
 
 def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
     """Yield the level, the text and the label of each paragraph that is not empty."""
-    counts: dict[int, int] = {}
-    for paragraph in find_children(find_child(shape, "txBody"), "p"):
+    counts: dict[int, tuple[str, int]] = {}
+    body = find_child(shape, "txBody")
+    for paragraph in find_children(body, "p"):
         text = read_drawing_text(paragraph)
         if not text:
             continue
         properties = find_child(paragraph, "pPr")
         level = to_number(properties.get("lvl") if properties is not None else None)
-        numbering = find_child(properties, "buAutoNum")
+        bullet = find_first(properties, *_BULLETS)
+        if bullet is None:
+            bullet = find_first(find_child(body, "lstStyle", f"lvl{level + 1}pPr"), *_BULLETS)
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
-        if numbering is not None:
-            counts[level] = counts.get(level, _number(numbering, "startAt") - 1) + 1
-            label = _write_label(counts[level], numbering.get("type", ""))
+        if bullet is not None and local_name(bullet.tag) == "buAutoNum":
+            style = bullet.get("type", "")
+            before, number = counts.get(level, ("", 0))
+            number = number + 1 if before == style else _number(bullet, "startAt")
+            counts[level] = (style, number)
+            label = _write_label(number, style)
         else:
             counts.pop(level, None)
-            label = "-" if find_child(properties, "buChar") is not None else ""
+            label = "-" if bullet is not None and local_name(bullet.tag) == "buChar" else ""
         yield level, text, label
 
 
@@ -196,8 +216,8 @@ def _row(row: "Element") -> list[Cell]:
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
             # An element that spans this place states so itself.
             continue
-        texts = (read_drawing_text(paragraph) for paragraph in find_all(cell, "p"))
-        text = " ".join(filter(None, texts))
+        lines = ((line, label.strip("-")) for _, line, label in _paragraphs(cell))
+        text = " ".join(f"{label} {line}".strip() for line, label in lines)
         cells.append(Cell(text, _number(cell, "gridSpan"), _number(cell, "rowSpan")))
     return cells
 

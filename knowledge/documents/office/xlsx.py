@@ -25,7 +25,7 @@ from knowledge.documents.office.zipped_xml import (
     get_value,
     is_on,
     local_name,
-    read_properties,
+    read_core_properties,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
@@ -127,7 +127,7 @@ def read(data: bytes, source: str) -> Page:
         )
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
-    stated = read_properties(archive)
+    stated = read_core_properties(archive)
     count_macros(archive, left_out)
     return Page(
         source,

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture, make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _LONGEST_PAGE_NUMBER = 7
 _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
+_LENGTH = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -109,29 +110,28 @@ class ZippedXml:
         return parse_xml(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
-        """Return the relationships of a part by id; external links are left out."""
+        """Return the relationships of a part by id; the target of an external one is an URL."""
         folder, _, file = name.rpartition("/")
         path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if path not in self._sizes:
             return {}
         by_id: dict[str, Relationship] = {}
         for relation in self.parse(path):
-            target = unquote(relation.get("Target", ""))
-            if relation.get("TargetMode") == "External" or not target:
-                continue
-            joined = target[1:] if target.startswith("/") else posixpath.join(folder, target)
+            target = relation.get("Target", "")
+            if relation.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join(f"/{folder}", unquote(target))).strip(
+                    "/"
+                )
             kind = relation.get("Type", "").rpartition("/")[2]
-            by_id[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
+            by_id[relation.get("Id", "")] = Relationship(kind, target)
         return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
         """Return the URLs to which a part links, by relationship id."""
-        folder, _, file = name.rpartition("/")
-        path = f"{folder}/_rels/{file}.rels"
         return {
-            relation.get("Id", ""): address
-            for relation in (self.parse(path) if path in self._sizes else ())
-            if (address := relation.get("Target", "")).startswith(("http://", "https://"))
+            key: relation.target
+            for key, relation in self.relationships(name).items()
+            if relation.target.startswith(("http://", "https://"))
         }
 
     def find_related(self, name: str, kind: str) -> str | None:
@@ -191,6 +191,12 @@ def find_child(element: "Element | None", *names: str) -> "Element | None":
     return element
 
 
+def find_first(parent: "Element | None", *names: str) -> "Element | None":
+    """Return the child that has the first of these names, or else the next one, or None."""
+    children = (find_child(parent, name) for name in names)
+    return next((child for child in children if child is not None), None)
+
+
 def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
     """Yield the children with a name, regardless of namespaces."""
     if element is not None:
@@ -214,6 +220,12 @@ def to_number(stated: str | None, default: int = 0) -> int:
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
 
 
+def to_length(stated: str | None) -> float:
+    """Return a stated length without its unit, or 0 if there is none."""
+    match = _LENGTH.match(stated or "")
+    return 0.0 if match is None else float(match[0])
+
+
 def is_on(properties: "Element | None", name: str) -> bool:
     """Return whether a property is present and not explicitly switched off."""
     element = find_child(properties, name)
@@ -233,16 +245,21 @@ def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Pi
                 yield picture
 
 
-def read_properties(archive: ZippedXml) -> Properties:
+def read_core_properties(archive: ZippedXml) -> Properties:
     """Return the core properties of an office file; empty when it has none."""
     name = archive.find_related("", "core-properties")
-    if name is None:
-        return Properties()
-    stated = {
-        local_name(element.tag): " ".join(clean_text(element.text or "").split())
-        for element in archive.parse(name)
-    }
-    words = (word.strip() for word in stated.get("keywords", "").replace(";", ",").split(","))
+    return read_properties(None if name is None else archive.parse(name))
+
+
+def read_properties(parent: "Element | None") -> Properties:
+    """Return the properties that the children of an element state."""
+    stated: dict[str, str] = {}
+    for element in parent if parent is not None else ():
+        text = " ".join(clean_text(element.text or "").split())
+        name = local_name(element.tag)
+        stated[name] = f"{stated[name]},{text}" if name in stated else text
+    keywords = stated.get("keywords") or stated.get("keyword", "")
+    words = (word.strip() for word in keywords.replace(";", ",").split(","))
     description = stated.get("subject", "")
     return Properties(
         title=choose_title(stated.get("title", "")),
@@ -262,6 +279,14 @@ def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
     for line in dict.fromkeys(lines):
         if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
+
+
+def end_code(lines: list[str]) -> Iterator[Block]:
+    """Yield a block of code if there are lines of code, and empty the list."""
+    text = "\n".join(lines).strip("\n")
+    lines.clear()
+    if text.strip():
+        yield make_code(text)
 
 
 def choose_title(stated: str) -> str:

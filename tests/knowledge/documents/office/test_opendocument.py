@@ -99,7 +99,7 @@ def test_tracked_deletions_comments_and_hidden_text_are_no_text() -> None:
         '<style:text-properties text:display="none"/></style:style>',
     )
 
-    assert [block.text for block in page.blocks] == ["Seen text.", "A note."]
+    assert [block.text for block in page.blocks] == ["Seen text.[1]", "[1] A note."]
 
 
 def test_a_slide_is_a_section_by_its_title_and_a_hidden_one_is_left_out() -> None:
@@ -208,6 +208,71 @@ def test_headings_and_items_are_numbered_as_chapters_and_clauses_are() -> None:
     ]  # fmt: skip
 
 
+def test_cells_keep_the_numbers_of_their_items_and_all_their_tables() -> None:
+    def cell(content: str) -> str:
+        return f"<table:table-cell>{content}</table:table-cell>"
+
+    def row(*contents: str) -> str:
+        return f"<table:table-row>{''.join(map(cell, contents))}</table:table-row>"
+
+    number = '<text:list text:continue-numbering="true" text:style-name="L"><text:list-item>'
+    number += "<text:p>{}</text:p></text:list-item></text:list>"
+    table = f"<table:table>{row('<text:p>X</text:p>', '<text:p>5</text:p>')}</table:table>"
+    rows = row(number.format(""), "<text:p>12</text:p>") + row(number.format("A"), 2 * table)
+
+    page = read_parts(f"<office:text><table:table>{rows}</table:table></office:text>", STYLES)
+
+    assert page.content.splitlines()[2:] == ["| 1 | 12 |", "| 2 A | X, 5 |", "| 2 A | X, 5 |"]
+
+
+def test_empty_items_are_counted_and_a_list_below_an_item_without_text_goes_on() -> None:
+    item = "<text:list-item>{}</text:list-item>".format
+    one = item("<text:p>x</text:p>")
+    deep = '<text:list text:style-name="L" text:continue-numbering="true">{}</text:list>'.format
+    body = f'<text:list text:style-name="L">{one}{item("<text:p/>")}{one}</text:list>'
+    body += 2 * deep(item(f"<text:list>{one}</text:list>"))
+
+    page = read_parts(f"<office:text>{body}</office:text>", STYLES)
+
+    assert [block.text for block in page.blocks] == ["1 x", "3 x", "  3.1 x", "  3.2 x"]
+
+
+def test_a_raised_sign_in_preformatted_text_keeps_its_position() -> None:
+    page = read(
+        '<office:text><text:p text:style-name="Preformatted_20_Text">10<text:span '
+        'text:style-name="up">6</text:span></text:p></office:text>',
+        '<style:style style:name="up" style:family="text">'
+        '<style:text-properties style:text-position="super 58%"/></style:style>',
+    )
+
+    assert page.content == "```\n10^6\n```"
+
+
+def test_numbers_after_z_are_doubled_letters_if_the_list_says_so() -> None:
+    level = (
+        '<text:list-level-style-number text:level="1" style:num-format="a" '
+        'style:num-letter-sync="true"/>'
+    )
+    last = '<text:list-item text:start-value="28"><text:p>x</text:p></text:list-item>'
+
+    page = read(
+        f'<office:text><text:list text:style-name="N">{last}</text:list></office:text>',
+        f'<text:list-style style:name="N">{level}</text:list-style>',
+    )
+
+    assert page.content == "bb x"
+
+
+def test_scripts_and_variables_that_are_not_displayed_are_no_text() -> None:
+    page = read(
+        "<office:text><text:p>Total<text:script>beep()</text:script><text:variable-set "
+        'text:display="none">12</text:variable-set> 40</text:p></office:text>'
+    )
+
+    assert page.content == "Total 40"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+
+
 def test_a_sheet_keeps_struck_cells_values_without_text_and_what_is_drawn_on_it() -> None:
     page = read_parts(
         '<office:spreadsheet><table:table table:name="S">'
@@ -277,6 +342,40 @@ def test_comments_and_page_numbers_of_a_slide_are_no_text() -> None:
 
     assert page.content == "## Slide 1\n\nGrow 5%\n\n2024"
     assert [part.what for part in page.left_out] == ["comment"]
+
+
+def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
+    sheet = "<table:table table:name='S'><table:table-row><table:table-cell><text:p>5</text:p>"
+    data = (
+        f"\ufeff<?xml version='1.0'?><office:document {NAMES} xmlns:dc='d'><office:meta>"
+        "<dc:subject>Terms</dc:subject></office:meta><office:master-styles><style:master-page><style:header>"
+        "<text:p>Rev. B</text:p></style:header></style:master-page></office:master-styles>"
+        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>iVBO "
+        "</office:binary-data></draw:image></draw:frame><draw:frame><draw:object><office:document>"
+        f"<office:body><office:spreadsheet>{sheet}</table:table-cell></table:table-row>"
+        "</table:table></office:spreadsheet></office:body></office:document></draw:object>"
+        "</draw:frame></text:p></office:text></office:body></office:document>"
+    ).encode()
+
+    page = opendocument.read(data, "a.fodt")
+
+    assert page.description == "Terms"
+    assert [block.text for block in page.blocks] == ["Rev. B", "Figure", "", "S", "5"]
+    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBO"]
+
+
+def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
+    frames = "".join(
+        f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:height="1cm"><draw:text-box>'
+        f"<text:p>{text}</text:p></draw:text-box></draw:frame>"
+        for text, x, y in (("222", 9, 5.5), ("111", 9, 2), ("Fire", 1.5, 5.5), ("Desk", 1.5, 2))
+    )
+
+    page = read(
+        f"<office:presentation><draw:page xmlns:svg='s'>{frames}</draw:page></office:presentation>"
+    )
+
+    assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]
 
 
 def test_a_locked_file_is_skipped_with_the_reason() -> None:

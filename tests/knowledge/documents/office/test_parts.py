@@ -57,7 +57,8 @@ def paragraph(text: str, properties: str = "", run: str = "") -> str:
         ('<w:sym w:font="Wingdings" w:char="F0FC"/>', "✓"),
         ('<w:sym w:font="Unknown" w:char="F0FC"/>', "\ufffd"),
         ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf0b1</w:t>', "±"),
-        ("<w:fldChar><w:ffData><w:checkBox><w:checked/></w:checkBox></w:ffData></w:fldChar>", "☒"),
+        ('<w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked/></w:checkBox>'
+         "</w:ffData></w:fldChar>", "☒"),
         ("<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>点</w:t></w:r>"
          "</w:rubyBase></w:ruby>", "点"),
     ],
@@ -81,19 +82,32 @@ def test_text_that_a_style_hides_is_left_out_and_counted() -> None:
     assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
 
 
-def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() -> None:
-    levels = (
-        '<w:lvl w:ilvl="0"><w:numFmt w:val="upperRoman"/><w:lvlText w:val="Article %1"/></w:lvl>'
-        '<w:lvl w:ilvl="1"><w:isLgl/><w:pStyle w:val="Clause"/><w:numFmt w:val="decimal"/>'
-        '<w:lvlText w:val="%1.%2"/></w:lvl>'
+def define_level(level: int, text: str, style: str, more: str = "") -> str:
+    return (
+        f'<w:lvl w:ilvl="{level}"><w:start w:val="1"/><w:numFmt w:val="{style}"/>{more}'
+        f'<w:lvlText w:val="{text}"/></w:lvl>'
     )
+
+
+NEVER_RESTARTS = '<w:lvlRestart w:val="0"/>'
+NUMBERING = (
+    f'<w:numbering {W}><w:abstractNum w:abstractNumId="1">{define_level(0, "*", "bullet")}'
+    f"{define_level(1, '%2.', 'decimal')}"
+    f"{define_level(2, 'Note %3', 'decimal', NEVER_RESTARTS)}"
+    '</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+)
+
+
+def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() -> None:
+    levels = define_level(0, "Article %1", "upperRoman")
+    levels += define_level(1, "%1.%2", "decimal", '<w:isLgl/><w:pStyle w:val="Clause"/>')
     numbering = (
         f'<w:numbering {W}><w:abstractNum w:abstractNumId="1"><w:styleLink w:val="Legal"/>'
         f'{levels}</w:abstractNum><w:abstractNum w:abstractNumId="2">'
         '<w:numStyleLink w:val="Legal"/></w:abstractNum>'
         '<w:num w:numId="5"><w:abstractNumId w:val="2"/></w:num>'
         '<w:num w:numId="6"><w:abstractNumId w:val="1"/><w:lvlOverride w:ilvl="0">'
-        '<w:lvl w:ilvl="0"><w:numFmt w:val="lowerLetter"/>'
+        '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="lowerLetter"/>'
         '<w:lvlText w:val="%1)"/></w:lvl></w:lvlOverride></w:num></w:numbering>'
     )
     style = (
@@ -108,6 +122,197 @@ def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() 
     )
 
     assert [block.text for block in page.blocks] == ["Article I Scope", "  1.1 Fee", "b) Own"]
+
+
+def item(text: str, level: int, end: str = "") -> str:
+    listed = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
+    return paragraph(text, f"{listed}<w:rPr>{end}</w:rPr>")
+
+
+def test_numbers_restart_below_a_bullet_unless_their_level_never_restarts() -> None:
+    body = "".join(
+        item(text, level)
+        for text, level in (("A", 0), ("one", 1), ("x", 2), ("two", 1), ("B", 0), ("three", 1),
+                            ("y", 2))
+    )  # fmt: skip
+
+    page = read_body(body, numbering__xml=NUMBERING)
+
+    assert [block.text.strip() for block in page.blocks] == [
+        "- A", "1. one", "Note 1 x", "2. two", "- B", "1. three", "Note 2 y",
+    ]  # fmt: skip
+
+
+def test_a_list_that_restarts_is_continued_by_the_next_items_of_the_first_one() -> None:
+    override = '<w:lvlOverride w:ilvl="1"><w:startOverride w:val="1"/></w:lvlOverride>'
+    second = f'<w:num w:numId="2"><w:abstractNumId w:val="1"/>{override}</w:num></w:numbering>'
+    numbering = NUMBERING.replace("</w:numbering>", second)
+    restarted = item("c", 1).replace('w:numId w:val="1"', 'w:numId w:val="2"')
+
+    page = read_body(
+        item("a", 1) + item("b", 1) + restarted + item("d", 1) + restarted, numbering__xml=numbering
+    )
+
+    assert [block.text.strip()[:2] for block in page.blocks] == ["1.", "2.", "1.", "2.", "3."]
+
+
+def test_a_level_that_is_left_out_above_an_item_is_counted() -> None:
+    numbering = NUMBERING.replace("Note %3", "%2.%3")
+
+    page = read_body(item("a", 2) + item("b", 1) + item("c", 2), numbering__xml=numbering)
+
+    assert [block.text.strip() for block in page.blocks] == ["1.1 a", "2. b", "2.2 c"]
+
+
+def test_an_empty_item_is_counted_and_one_with_a_deleted_end_continues_in_the_next() -> None:
+    body = item("one", 1) + item("", 1) + item("thr", 1, "<w:del/>") + item("ee", 1)
+
+    page = read_body(body, numbering__xml=NUMBERING)
+
+    assert [block.text.strip() for block in page.blocks] == ["1. one", "3. three"]
+
+
+def test_cells_keep_their_automatic_numbers_all_their_tables_and_the_marks_of_notes() -> None:
+    def row(*cells: str) -> str:
+        return f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in cells)}</w:tr>"
+
+    note = '<w:p><w:r><w:t>12</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    inner = "".join(f"<w:tbl>{row(paragraph(text), paragraph('5'))}</w:tbl>" for text in "XY")
+    rows = row(item("", 1), note) + row(item("", 1), paragraph("9")) + row(item("", 1), inner)
+    notes = f'<w:footnotes {W}><w:footnote w:id="2">{paragraph("Net")}</w:footnote></w:footnotes>'
+
+    page = read_body(f"<w:tbl>{rows}</w:tbl>", numbering__xml=NUMBERING, footnotes__xml=notes)
+
+    assert page.content.splitlines()[2:] == [
+        "| 1. | 12[1] |", "| 2. | 9 |", "| 3. | X, 5 |", "| 3. | Y, 5 |", "", "[1] Net",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "mark"),
+    [
+        ("", "[1]"),
+        ('<w:footnotePr><w:numFmt w:val="upperLetter"/></w:footnotePr>', "[A]"),
+        ('<w:footnotePr><w:numRestart w:val="eachPage"/></w:footnotePr>', "[*]"),
+    ],
+)
+def test_the_mark_of_a_note_is_the_number_or_the_sign_that_word_shows(
+    settings: str, mark: str
+) -> None:
+    raised = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
+    own = f'<w:r>{raised}<w:footnoteReference w:id="3" w:customMarkFollows="1"/><w:t>2</w:t></w:r>'
+    body = f'<w:p><w:r>{raised}<w:t>1</w:t><w:footnoteReference w:id="2"/></w:r>{own}</w:p>'
+    notes = "".join(
+        f'<w:footnote w:id="{at}">{paragraph(text)}</w:footnote>'
+        for at, text in ((2, "Net"), (3, "2 Gross"))
+    )
+
+    page = read_body(
+        body,
+        footnotes__xml=f"<w:footnotes {W}>{notes}</w:footnotes>",
+        settings__xml=f"<w:settings {W}>{settings}</w:settings>",
+    )
+
+    assert page.content == f"^1{mark}[2]\n\n{mark} Net\n\n2 Gross"
+
+
+FIELD = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+CODE = "<w:r><w:instrText>{}</w:instrText></w:r>".format
+
+
+@pytest.mark.parametrize(
+    ("inner", "shown", "left_out"),
+    [
+        (CODE("IF ") + FIELD("begin") + CODE("MERGEFIELD x") + FIELD("separate")
+         + "<w:r><w:t>2</w:t></w:r>" + FIELD("end") + CODE('= "2"') + FIELD("separate")
+         + "<w:r><w:t>Night</w:t></w:r>", "Rate Night.", []),
+        (CODE("MACROBUTTON Open click here"), "Rate click here.", []),
+        (CODE("XE 7"), "Rate .", []),
+        (CODE("AUTONUM"), "Rate .", [("field", ("AUTONUM",))]),
+    ],
+)  # fmt: skip
+def test_a_field_shows_its_result_and_is_counted_without_one(
+    inner: str, shown: str, left_out: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    text = "<w:r><w:t>{}</w:t></w:r>".format
+    page = read_body(f"<w:p>{text('Rate ')}{FIELD('begin')}{inner}{FIELD('end')}{text('.')}</w:p>")
+
+    assert page.content == shown
+    assert [(part.what, part.names) for part in page.left_out] == left_out
+
+
+def test_the_chosen_entry_of_a_form_field_and_decorated_text_are_read() -> None:
+    entries = '<w:listEntry w:val="A"/><w:listEntry w:val="B"/>'
+    field = f'<w:ffData><w:ddList><w:result w:val="1"/>{entries}</w:ddList></w:ffData>'
+    shape = '<w:pict><v:textpath xmlns:v="v" string=" Draft"/></w:pict>'
+
+    page = read_body(
+        f'<w:p><w:r><w:fldChar w:fldCharType="begin">{field}</w:fldChar></w:r>{FIELD("end")}'
+        f"<w:r>{shape}</w:r></w:p>"
+    )
+
+    assert page.content == "B Draft"
+
+
+def test_styles_of_a_paragraph_and_of_a_run_strike_raise_hide_and_show_text() -> None:
+    def style(name: str, look: str) -> str:
+        return f'<w:style w:styleId="{name}"><w:rPr>{look}</w:rPr></w:style>'
+
+    looks = {
+        "Old": "<w:strike/>", "Up": '<w:vertAlign w:val="superscript"/>', "No": "<w:vanish/>",
+        "Sign": '<w:rFonts w:ascii="Symbol"/>',
+    }  # fmt: skip
+    styles = "".join(style(name, look) for name, look in looks.items())
+
+    def run(name: str, text: str) -> str:
+        return f'<w:r><w:rPr><w:rStyle w:val="{name}"/></w:rPr><w:t>{text}</w:t></w:r>'
+
+    body = paragraph("400", '<w:pStyle w:val="Old"/>')
+    body += f"<w:p><w:r><w:t>10</w:t></w:r>{run('Up', '3')}{run('Sign', chr(0xF0B1))}</w:p>"
+    body += paragraph("secret", '<w:pStyle w:val="No"/>')
+    body += paragraph("hint", '<w:pStyle w:val="No"/>', run='<w:rPr><w:vanish w:val="0"/></w:rPr>')
+    body += f'<w:p><w:pPr><w:pStyle w:val="No"/></w:pPr>{run("No", "shown")}</w:p>'
+
+    page = read_body(body, styles__xml=f"<w:styles {W}>{styles}</w:styles>")
+
+    assert page.content == "~~400~~\n\n10^3±\n\nhint\n\nshown"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+
+
+@pytest.mark.parametrize("style", ["", '<w:pStyle w:val="Code"/>'])
+def test_a_raised_sign_in_code_keeps_its_position(style: str) -> None:
+    def run(text: str, more: str = "") -> str:
+        fonts = f'<w:rPr><w:rFonts w:ascii="Consolas"/>{more}</w:rPr>'
+        return f"<w:r>{fonts}<w:t>{text}</w:t></w:r>"
+
+    raised = run("6", '<w:vertAlign w:val="superscript"/>')
+    styles = '<w:style w:styleId="Code"><w:name w:val="Code"/></w:style>'
+
+    page = read_body(
+        f"<w:p><w:pPr>{style}</w:pPr>{run('10')}{raised}</w:p>",
+        styles__xml=f"<w:styles {W}>{styles}</w:styles>",
+    )
+
+    assert page.content == ("```\n10^6\n```" if style else "`10`^6")
+
+
+def test_hidden_rows_are_counted_and_old_horizontal_merges_span_their_columns() -> None:
+    def cell(text: str, merge: str = "") -> str:
+        return f"<w:tc><w:tcPr>{merge}</w:tcPr>{paragraph(text)}</w:tc>"
+
+    wide = cell("Price", '<w:hMerge w:val="restart"/>') + cell("", "<w:hMerge/>")
+    rows = [
+        cell("Plan") + wide,
+        cell("") + cell("Month") + cell("Year"),
+        cell("A") + cell("1") + cell("10"),
+    ]
+    hidden = f"<w:tr><w:trPr><w:hidden/></w:trPr>{cell('B')}{cell('2')}{cell('20')}</w:tr>"
+    table = "".join(f"<w:tr>{row}</w:tr>" for row in rows)
+
+    page = read_body(f"<w:tbl>{table}{hidden}</w:tbl>")
+
+    assert page.content == "| Plan | Price Month | Price Year |\n|---|---|---|\n| A | 1 | 10 |"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
 
 
 def test_a_row_that_leaves_columns_out_keeps_its_cells_below_their_headers() -> None:
@@ -159,6 +364,21 @@ def test_a_chart_is_a_table_of_the_values_that_it_shows() -> None:
     assert page.content == "Pumps\n\n|  | 2024 |\n|---|---|\n| North | 40% |\n| South |  |"
 
 
+def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
+    labels = (
+        '<c:dLbls><c:numFmt formatCode="0.00%" sourceLinked="0"/><c:showVal val="{}"/></c:dLbls>'
+    )
+    drawing = '<w:p><w:r><w:drawing><c:chart r:id="chart1.xml"/></w:drawing></w:r></w:p>'
+
+    shown, linked = (
+        read_body(drawing, chart1__xml=CHART.replace("<c:val>", f"{labels.format(on)}<c:val>"))
+        for on in "10"
+    )
+
+    assert "| North | 40.00% |" in shown.content
+    assert "| North | 40% |" in linked.content
+
+
 def test_a_diagram_is_a_list_in_its_order() -> None:
     points = "".join(
         f'<pt modelId="{name}"><t><p><r><t>{text}</t></r></p></t></pt>'
@@ -193,7 +413,8 @@ def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
         return f"<a:p><a:pPr>{number}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>"
 
     steps = step("Close", "arabicPeriod", 'startAt="5"') + step("Vent", "arabicPeriod")
-    letters = step("Keep", "alphaLcParenR") + step("Replace", "alphaLcParenR")
+    letters = step("Stop", "arabicPeriod") + step("Keep", "alphaLcParenR")
+    letters += step("Replace", "alphaLcParenR")
     shapes = "".join(
         f"<p:sp><p:nvSpPr><p:cNvPr {hidden}/></p:nvSpPr><p:txBody>{text}</p:txBody></p:sp>"
         for text, hidden in ((steps, ""), (letters, ""), (step("Old", ""), 'hidden="1"'))
@@ -210,5 +431,5 @@ def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
     page = pptx.read(data, "a.pptx")
 
     texts = [block.text for block in page.blocks[1:]]
-    assert texts == ["5. Close", "6. Vent", "a) Keep", "b) Replace"]
+    assert texts == ["5. Close", "6. Vent", "1. Stop", "a) Keep", "b) Replace"]
     assert [(part.what, part.count) for part in page.left_out] == [("hidden shape", 1)]

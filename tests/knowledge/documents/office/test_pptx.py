@@ -1,6 +1,9 @@
 import io
+from collections.abc import Sequence
+from itertools import permutations
 
 import pptx
+import pytest
 from pptx.presentation import Presentation
 from pptx.util import Inches
 
@@ -67,3 +70,14 @@ def test_a_hidden_slide_is_left_out_with_a_note() -> None:
 
     assert [block.text for block in page.blocks] == ["Shown"]
     assert [(part.what, part.names) for part in page.left_out] == [("hidden slide", ("2",))]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
+def test_boxes_that_form_a_grid_are_read_row_by_row(order: Sequence[int]) -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for at in order:
+        place = (Inches(1 + 4 * (at % 2)), Inches(1 + at // 2), Inches(2), Inches(0.5))
+        slide.shapes.add_textbox(*place).text_frame.text = f"{'AB'[at // 2]}{at % 2}"
+
+    assert [block.text for block in read(deck).blocks] == ["Slide 1", "A0", "A1", "B0", "B1"]

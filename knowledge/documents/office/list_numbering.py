@@ -1,4 +1,4 @@
-"""Computes the labels of numbered paragraphs in a Word document, such as `4.2` or `(a)`."""
+"""Computes the labels of numbered paragraphs, such as `4.2` or `(a)`, and reads Word's lists."""
 
 import re
 from collections.abc import Mapping
@@ -19,20 +19,22 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
-_LEVELS = 9
+LEVELS = 9
+"""Maximum number of levels of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """The numbering of one list level; `text` contains `%1` for the number of the first level.
 
-    `is_legal`: numbers of all levels are written as digits. `paragraph_style` is the style that
-    uses this level.
+    `restart`: paragraphs of the levels before this one restart its numbers. `is_legal`: numbers of
+    all levels are written as digits. `paragraph_style` is the style that uses this level.
     """
 
     style: str
     text: str
-    start: int
+    start: int = 1
+    restart: int = LEVELS
     is_legal: bool = False
     paragraph_style: str = ""
 
@@ -51,14 +53,19 @@ class Numbering:
             if (link := get_value(element, "styleLink")) is not None
         }
         self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
+        self._restarts: set[tuple[str, int]] = set()
         for element in find_children(root, "num"):
             name = get_value(element, "abstractNumId") or ""
             # A list may only name the style that defines it.
             name = defined.get(get_value(abstract.get(name), "numStyleLink") or "", name)
             levels = _read_levels(abstract[name]) if name in abstract else {}
-            changed, has_own_count = _override(element, levels)
-            own = f"#{get_attribute(element, 'numId')}" if has_own_count else ""
-            self._lists[get_attribute(element, "numId") or ""] = (name + own, changed)
+            list_id = get_attribute(element, "numId") or ""
+            self._lists[list_id] = (name, _override(element, levels))
+            self._restarts |= {
+                (list_id, to_number(get_attribute(override, "ilvl")))
+                for override in find_children(element, "lvlOverride")
+                if find_child(override, "startOverride") is not None
+            }
         self._counts: dict[str, list[int | None]] = {}
 
     def find_level(self, list_id: str, paragraph_style: str) -> int | None:
@@ -70,26 +77,41 @@ class Numbering:
     def count(self, list_id: str, level: int) -> str | None:
         """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
         name, levels = self._lists.get(list_id, ("", {}))
-        definition = levels.get(level)
-        if definition is None or not 0 <= level < _LEVELS:
+        if level not in levels or level >= LEVELS:
             return None
-        if definition.style == "bullet":
-            return "-"
-        counts = self._counts.setdefault(name, [None] * _LEVELS)
-        before = counts[level]
-        counts[level] = definition.start if before is None else before + 1
-        counts[level + 1 :] = [None] * (_LEVELS - level - 1)
+        counts = self._counts.setdefault(name, [None] * LEVELS)
+        if (list_id, level) in self._restarts:
+            self._restarts.discard((list_id, level))
+            counts[level] = None
+        return count_item(levels, counts, level) or None
 
-        def number(placeholder: re.Match[str]) -> str:
-            shown = int(placeholder[1]) - 1
-            if shown not in levels:
-                return ""
-            value = counts[shown]
-            level = levels[shown]
-            style = "decimal" if definition.is_legal else level.style
-            return write_number(level.start if value is None else value, style)
 
-        return _PLACEHOLDER.sub(number, definition.text).strip() or None
+def count_item(
+    levels: Mapping[int, Level], counts: list[int | None], level: int, start: int | None = None
+) -> str:
+    """Count an item at a 0-based level and return its label, `-` for a bullet.
+
+    `counts` are the numbers that the levels have reached; `start` is a number that the item states.
+    """
+    definition = levels.get(level, Level("bullet", ""))
+    for at, other in levels.items():
+        if at < level and counts[at] is None:
+            counts[at] = other.start
+        elif level < min(at, other.restart) and at < LEVELS:
+            counts[at] = None
+    before = counts[level]
+    following = definition.start if before is None else before + 1
+    counts[level] = following if start is None else start
+
+    def number(placeholder: re.Match[str]) -> str:
+        shown = int(placeholder[1]) - 1
+        if shown not in levels or levels[shown].style == "bullet":
+            return ""
+        style = "decimal" if definition.is_legal else levels[shown].style
+        return write_number(counts[shown] or 0, style)
+
+    is_bullet = definition.style == "bullet"
+    return "-" if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
 
 
 def _read_levels(parent: "Element") -> dict[int, Level]:
@@ -97,7 +119,8 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
         to_number(get_attribute(level, "ilvl")): Level(
             style=get_value(level, "numFmt") or "decimal",
             text=get_value(level, "lvlText") or "",
-            start=to_number(get_value(level, "start") or "1"),
+            start=to_number(get_value(level, "start")),
+            restart=to_number(get_value(level, "lvlRestart"), LEVELS),
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
         )
@@ -106,15 +129,13 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
     }
 
 
-def _override(number: "Element", levels: Mapping[int, Level]) -> tuple[dict[int, Level], bool]:
-    """Return the levels of a list with its overrides, and whether its numbering restarts."""
+def _override(number: "Element", levels: Mapping[int, Level]) -> dict[int, Level]:
+    """Return the levels of a list with its overrides."""
     changed = dict(levels)
-    has_own_count = False
     for override in find_children(number, "lvlOverride"):
         changed |= _read_levels(override)
         at = to_number(get_attribute(override, "ilvl"))
         start = get_value(override, "startOverride")
         if start is not None and at in changed:
             changed[at] = replace(changed[at], start=to_number(start))
-            has_own_count = True
-    return changed, has_own_count
+    return changed

@@ -1,0 +1,409 @@
+"""Reads the text of paragraphs in a Word document, with the styles that apply to it.
+
+Proposed insertions are read and proposed deletions are not; hidden runs and field instructions are
+left out. The result of a field is the one that the file stores.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from string import hexdigits
+from typing import TYPE_CHECKING
+
+from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.office.drawings import write_omml
+from knowledge.documents.office.symbols import find_symbol, replace_symbols
+from knowledge.documents.office.zipped_xml import (
+    find_all,
+    find_child,
+    find_children,
+    get_attribute,
+    get_value,
+    is_on,
+    local_name,
+    to_number,
+)
+from knowledge.documents.page import LeftOutCounts
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+DELETED = frozenset({"del", "moveFrom"})
+HIDDEN = "formatted as hidden text"
+NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
+"""The elements that refer to notes, with the kinds of these notes."""
+
+_LEFT_OUT = frozenset(
+    {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
+)
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+_DEEPEST = 12
+_TYPEFACES_OF_CODE = (
+    "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
+)  # fmt: skip
+_STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
+_LONGEST_INSTRUCTION = 1000
+_BUTTONS = frozenset({"MACROBUTTON", "GOTOBUTTON"})
+_FIELDS_WITHOUT_TEXT = frozenset(
+    {"ADVANCE", "ASK", "FORMCHECKBOX", "FORMDROPDOWN", "NEXT", "NEXTIF", "NUMPAGES", "PAGE"}
+    | {"PRIVATE", "RD", "SECTION", "SECTIONPAGES", "SET", "SKIPIF", "TA", "TC", "XE"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParagraphStyle:
+    """The meaning of a paragraph style; `level` is 0 for text, and `list_id` is empty outside of
+    lists.
+
+    `name` is the id of the style. `list_level` is None if the style does not state one.
+    """
+
+    level: int = 0
+    list_id: str = ""
+    list_level: int | None = None
+    is_code: bool = False
+    is_contents: bool = False
+    is_caption: bool = False
+    name: str = ""
+
+
+class Styles:
+    """The styles of a document by id; properties that are not set are inherited from the base
+    style.
+    """
+
+    def __init__(self, root: "Element | None") -> None:
+        self._styles = {
+            get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
+        }
+        self._found: dict[str, ParagraphStyle] = {}
+        self._runs: dict[str, list[Element | None]] = {}
+
+    def find(self, style_id: str) -> ParagraphStyle:
+        """Return the definition of a style, or an empty one if the style is unknown."""
+        if style_id not in self._found:
+            self._found[style_id] = self._read(style_id)
+        return self._found[style_id]
+
+    def is_on(self, properties: "Element | None", name: str, paragraph_style: str) -> bool:
+        """Return whether a property is set for a run, by its own properties or by styles.
+
+        The styles of a run and of its paragraph cancel each other out if both set the property
+        (ECMA-376 part 1, 17.7.3).
+        """
+        if find_child(properties, name) is not None:
+            return is_on(properties, name)
+        styles = (get_value(properties, "rStyle") or "", paragraph_style)
+        by_run, by_paragraph = (self._with_property(style, name) for style in styles)
+        return is_on(next(by_run, None), name) != is_on(next(by_paragraph, None), name)
+
+    def find_property(
+        self, properties: "Element | None", name: str, paragraph_style: str
+    ) -> "Element | None":
+        """Return a property of a run, or that of its own style or of the style of its paragraph."""
+        element = find_child(properties, name)
+        for style in (get_value(properties, "rStyle") or "", paragraph_style):
+            if element is None:
+                element = find_child(next(self._with_property(style, name), None), name)
+        return element
+
+    def _with_property(self, style_id: str, name: str) -> "Iterator[Element | None]":
+        """Yield the run properties of a style and of its base styles that contain an element."""
+        if style_id not in self._runs:
+            chain = self._chain(style_id)
+            self._runs[style_id] = [find_child(style, "rPr") for style in chain]
+        return (part for part in self._runs[style_id] if find_child(part, name) is not None)
+
+    def _read(self, style_id: str) -> ParagraphStyle:
+        chain = self._chain(style_id)
+        names = [(get_value(style, "name") or "").lower() for style in chain]
+        properties = [find_child(style, "pPr") for style in chain]
+        lists = [get_value(element, "numPr", "numId") for element in properties]
+        list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
+        return ParagraphStyle(
+            level=_find_level(names, [get_value(element, "outlineLvl") for element in properties]),
+            list_id=next((element for element in lists if element), ""),
+            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
+            is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
+            or any(
+                _is_monospaced(_find_typeface(find_child(style, "rPr", "rFonts")))
+                for style in chain
+            ),
+            is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
+            is_caption="caption" in names,
+            name=style_id,
+        )
+
+    def _chain(self, style_id: str) -> list["Element"]:
+        chain: list[Element] = []
+        following: str | None = style_id
+        while following in self._styles and len(chain) < _DEEPEST:
+            chain.append(self._styles[following])
+            following = get_value(chain[-1], "basedOn")
+        return chain
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """A paragraph; `text` is one line with code in backticks, `raw` keeps spaces and line breaks.
+
+    `spaced` is the text with the spaces at its ends. `is_joined`: its end is deleted, so that the
+    next paragraph continues it. `is_counted`: a list counts it. `notes` are the kinds and ids of
+    its notes.
+    """
+
+    text: str = ""
+    raw: str = ""
+    spaced: str = ""
+    is_joined: bool = False
+    is_bold: bool = False
+    is_code: bool = False
+    is_counted: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text in one typeface."""
+
+    span: Span
+    is_code: bool = False
+    is_bold: bool = False
+    is_formula: bool = False
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A paragraph while it is read: the id of its style, its runs, and its open fields.
+
+    A field is its instruction, or None after the separator before its result. `instructions`
+    counts those without a separator; their text is not shown.
+    """
+
+    paragraph: Paragraph
+    style: str
+    runs: list[_Run] = field(default_factory=list)
+    fields: list[str | None] = field(default_factory=list)
+    instructions: int = 0
+    is_hidden: bool = False
+
+
+class TextReader:
+    """Reads the visible text of paragraphs, and counts what is left out.
+
+    `marks` are the marks of footnotes and endnotes by kind and id.
+    """
+
+    def __init__(self, styles: Styles, left_out: LeftOutCounts, marks: Mapping[str, str]) -> None:
+        self._styles = styles
+        self._left_out = left_out
+        self.marks = marks
+
+    def read(self, element: "Element") -> Paragraph:
+        """Return the text of a paragraph, or of a link in it."""
+        properties = find_child(element, "pPr")
+        end = find_child(properties, "rPr")
+        style = get_value(properties, "pStyle") or ""
+        is_joined = any(find_child(end, name) is not None for name in DELETED)
+        is_counted = not is_joined and not self._styles.is_on(end, "vanish", style)
+        reading = _Reading(Paragraph(is_joined=is_joined, is_counted=is_counted), style)
+        waiting: list[Element] = list(reversed(list(element)))
+        while waiting:
+            waiting.extend(reversed(list(self._read_node(waiting.pop(), reading))))
+        return _finish(reading)
+
+    def _read_node(self, node: "Element", reading: _Reading) -> "Iterable[Element]":
+        """Add the text of an element; return the elements in it that are still to be read."""
+        name = local_name(node.tag)
+        if name in DELETED:
+            is_text = any(True for _ in find_all(node, "delText"))
+            self._left_out.add("deleted passage", "marked as deleted", is_text)
+        elif name == "oMath":
+            border = " " if reading.runs and reading.runs[-1].is_formula else ""
+            reading.runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
+        elif name == "fldSimple" and find_child(node, "r") is None:
+            shown = self._end_field(get_attribute(node, "instr") or "")
+            reading.runs.append(_Run(Span(shown)))
+        elif name == "r":
+            self._read_run(node, reading)
+            inner = find_child(node, "ruby", "rubyBase")
+            return () if inner is None else inner
+        elif name not in _LEFT_OUT:
+            return node
+        return ()
+
+    def _read_run(self, run: "Element", reading: _Reading) -> None:
+        properties = find_child(run, "rPr")
+        typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
+        notes = len(reading.paragraph.notes)
+        pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
+        is_hidden = self._styles.is_on(properties, "vanish", reading.style)
+        if pieces:
+            is_begun = is_hidden and not reading.is_hidden
+            self._left_out.add("hidden passage", HIDDEN, is_begun)
+            reading.is_hidden = is_hidden
+        if is_hidden:
+            del reading.paragraph.notes[notes:]
+            return
+        position = self._styles.find_property(properties, "vertAlign", reading.style)
+        script = Script.LINE
+        if position is not None:
+            script = _SCRIPTS.get(get_attribute(position, "val") or "", Script.LINE)
+        is_struck = any(
+            self._styles.is_on(properties, name, reading.style) for name in ("strike", "dstrike")
+        )
+        # A raised or lowered sign would lose its position in code.
+        is_code = _is_monospaced(typeface) and script is Script.LINE
+        for text, is_mark in pieces:
+            span = Span(text, Script.NOTE if is_mark else script, is_struck)
+            reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
+
+    def _read_pieces(
+        self, run: "Element", reading: _Reading, typeface: str
+    ) -> Iterator[tuple[str, bool]]:
+        """Yield the visible pieces of a run, and whether each is the mark of a note."""
+        is_mark = False
+        for child in run:
+            name = local_name(child.tag)
+            if name == "fldChar":
+                yield self._read_field(child, reading), False
+            elif name == "instrText" and reading.fields and reading.fields[-1] is not None:
+                reading.fields[-1] = f"{reading.fields[-1]}{child.text or ''}"[
+                    :_LONGEST_INSTRUCTION
+                ]
+            elif reading.instructions:
+                continue
+            elif name in NOTES:
+                key = name_note(child)
+                reading.paragraph.notes.append(key)
+                is_mark = has_own_mark(child)
+                yield self.marks.get(key, "[*]"), True
+            elif text := _read_sign(child, name, typeface):
+                yield (f"[{text}]" if is_mark and text[0] not in "[(" else text), is_mark
+
+    def _read_field(self, sign: "Element", reading: _Reading) -> str:
+        """Follow the beginning, the separator or the end of a field; return what a person sees."""
+        kind = get_attribute(sign, "fldCharType")
+        if kind == "begin":
+            shown = "" if reading.instructions else _read_form_field(sign)
+            reading.fields.append("")
+            reading.instructions += 1
+            return shown
+        if kind not in ("separate", "end") or not reading.fields:
+            return ""
+        instruction = reading.fields.pop()
+        reading.instructions -= instruction is not None
+        if kind == "separate":
+            reading.fields.append(None)
+        elif instruction and not reading.instructions:
+            return self._end_field(instruction)
+        return ""
+
+    def _end_field(self, instruction: str) -> str:
+        """Return what a person sees of a field for which the file stores no result."""
+        words = instruction.split()
+        name = words[0].upper() if words else ""
+        if name in _BUTTONS:
+            return " ".join(words[2:])
+        if name and name not in _FIELDS_WITHOUT_TEXT:
+            reason = "the file stores no result of it: update the fields in Word and save the file"
+            self._left_out.add("field", reason, name=name)
+        return ""
+
+
+def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Element]":
+    """Yield the first elements with these names on each branch, without invisible content."""
+    waiting = list(reversed(parent)) if parent is not None else []
+    while waiting:
+        element = waiting.pop()
+        name = local_name(element.tag)
+        if name in ends:
+            yield element
+        elif name not in _LEFT_OUT and name not in DELETED:
+            waiting.extend(reversed(element))
+
+
+def name_note(reference: "Element") -> str:
+    """Return the kind and id of the note to which an element refers."""
+    return f"{NOTES[local_name(reference.tag)]} {get_attribute(reference, 'id')}"
+
+
+def has_own_mark(reference: "Element") -> bool:
+    """Return whether the author wrote the mark of a note, in the text and in the note."""
+    return get_attribute(reference, "customMarkFollows") in ("1", "true", "on")
+
+
+def _find_typeface(fonts: "Element | None") -> str:
+    return "" if fonts is None else get_attribute(fonts, "ascii") or ""
+
+
+def _is_monospaced(typeface: str) -> bool:
+    return any(name in typeface.lower() for name in _TYPEFACES_OF_CODE)
+
+
+def _finish(reading: _Reading) -> Paragraph:
+    paragraph, runs = reading.paragraph, reading.runs
+    visible = [run for run in runs if run.span.text.strip() and run.span.script is not Script.NOTE]
+    paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
+    paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
+    paragraph.raw = join_spans(run.span for run in runs)
+    paragraph.spaced = _join(runs, mark_code=not paragraph.is_code)
+    paragraph.text = " ".join(paragraph.spaced.split())
+    return paragraph
+
+
+def _read_form_field(sign: "Element") -> str:
+    """Return the check box, or the chosen entry, of a form field."""
+    if (box := find_child(sign, "ffData", "checkBox")) is not None:
+        stated = "checked" if find_child(box, "checked") is not None else "default"
+        return "\u2612" if is_on(box, stated) else "\u2610"
+    entries = find_child(sign, "ffData", "ddList")
+    chosen = to_number(get_value(entries, "result") or get_value(entries, "default"))
+    shown = [get_attribute(entry, "val") or "" for entry in find_children(entries, "listEntry")]
+    return shown[chosen] if chosen < len(shown) else ""
+
+
+def _read_sign(child: "Element", name: str, typeface: str) -> str:
+    """Return the visible part of a run: text, a symbol, or decorated text (WordArt)."""
+    if name == "t":
+        return replace_symbols(child.text or "", typeface)
+    if name == "sym":
+        code = get_attribute(child, "char") or ""
+        is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")
+        return find_symbol(int(code, 16), get_attribute(child, "font") or "") if is_code else ""
+    if name == "pict":
+        texts = (get_attribute(path, "string") or "" for path in find_all(child, "textpath"))
+        return " ".join(texts)
+    return _SIGNS.get(name, "")
+
+
+def _join(runs: list[_Run], *, mark_code: bool) -> str:
+    """Return the text of runs, each stretch of code in backticks."""
+    spans: list[Span] = []
+    code = ""
+    for run in [*runs, _Run(Span(""))]:
+        if run.is_code and mark_code and not run.span.is_struck:
+            code += run.span.text
+            continue
+        spans += (Span(_mark(code)), run.span)
+        code = ""
+    return join_spans(spans)
+
+
+def _mark(code: str) -> str:
+    bare = code.strip()
+    if not bare or "`" in bare:
+        return code
+    start = code.index(bare)
+    return f"{code[:start]}`{bare}`{code[start + len(bare) :]}"
+
+
+def _find_level(names: list[str], outline_levels: list[str | None]) -> int:
+    for name, outline in zip(names, outline_levels, strict=True):
+        if outline is not None and outline.isdecimal():
+            return min(int(outline) + 1, 6) if int(outline) < 9 else 0
+        if name.startswith("heading ") and name[8:].isdecimal():
+            return max(1, min(int(name[8:]), 6))
+        if name == "title":
+            return 1
+    return 0
