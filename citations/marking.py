@@ -15,11 +15,13 @@ and answers, so that `[14] days` in a contract is not a citation.
 """
 
 import re
+import string
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from citations.blocks import BlockForm, read_blocks
 from citations.claims import citations, with_citations
 from citations.reading import restore, spans_aside
+from citations.verbatim import PUNCTUATION
 
 Shown = Callable[[int], int | None]
 """Returns the number under which a mark is shown, or None to remove the mark."""
@@ -36,6 +38,9 @@ _TOOL = re.compile(
 )
 _BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
 _ESCAPED = re.compile(r"\\([\[\]])")
+_ESCAPE = re.compile(rf"\\([{PUNCTUATION}])")
+_HIDDEN = {ord(sign): 0x10FF00 + number for number, sign in enumerate(string.punctuation)}
+_SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
 _BARE = re.compile(r"[ \t>]*+(?:\[\d{1,6}\])++[ \t]*+[.]?+[ \t]*+")
 _SIDE = re.compile(r"[^\W_]+")
 _PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
@@ -170,9 +175,16 @@ def shown_text(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-def show_brackets(text: str) -> str:
-    r"""Replace `\[14\]` with `[14]` outside of code, for readers of the raw Markdown."""
-    return _in_prose(text, shown_text) if "\\" in text else text
+def hide_escapes(markdown: str) -> str:
+    r"""Replace each escaped character outside of code, such as `\[` or `\*`, with a private-use
+    character, which `show_escapes` replaces with the character itself.
+    """
+    return _in_prose(markdown, _hide_escapes) if "\\" in markdown else markdown
+
+
+def show_escapes(text: str) -> str:
+    """Replace the private-use characters of `hide_escapes`."""
+    return text.translate(_SHOWN)
 
 
 def code_lines(text: str) -> frozenset[int]:
@@ -183,6 +195,10 @@ def code_lines(text: str) -> frozenset[int]:
         if block.kind is BlockForm.CODE and is_code:
             lines.update(range(block.start, block.end))
     return frozenset(lines)
+
+
+def _hide_escapes(prose: str) -> str:
+    return _ESCAPE.sub(lambda escape: chr(_HIDDEN[ord(escape[1])]), prose)
 
 
 def _is_nested(text: str) -> bool:

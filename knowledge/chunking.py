@@ -20,6 +20,7 @@ from itertools import islice
 
 from citations.abbreviations import ends_in_abbreviation
 from citations.reading import restore, spans_aside
+from citations.verbatim import STRUCK, find_struck
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
 from knowledge.link_places import Link, find_label, find_linked
@@ -54,7 +55,6 @@ _NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
 _WORD = re.compile(r"\s*\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 _BAR = re.compile(r"(?<!\\)\|")
-_STRUCK = "~~"
 # Preferred first: behind a comma, between two ideographs, and not before a combining character.
 _BREAKS = (
     re.compile(f"(?<=[\u3001\uff0c\uff1b])(?={_IDEOGRAPHS.pattern})"),
@@ -89,24 +89,15 @@ class _StruckText:
     """Repeats the marks of struck-out text in each of its parts, which are given in order."""
 
     def __init__(self, text: str) -> None:
-        marks = list(re.finditer(_STRUCK, text))
-        states = [False] * len(marks)
-        opened = -1
-        for number, mark in enumerate(marks):
-            if opened < 0 and text[mark.end() :][:1].strip():
-                opened = number
-            elif opened >= 0 and not text[mark.start() - 1].isspace():
-                states[opened:number] = [True] * (number - opened)
-                opened = -1
-        self._states = iter(states)
+        self._states = (is_struck for _, is_struck in find_struck(text))
         self._is_struck = False
 
     def mark(self, part: str) -> str:
         """Return the next part with the marks that the split separated from it."""
-        opening = _STRUCK if self._is_struck else ""
-        for _ in range(part.count(_STRUCK)):
+        opening = STRUCK if self._is_struck else ""
+        for _ in range(part.count(STRUCK)):
             self._is_struck = next(self._states, False)
-        return f"{opening}{part}{_STRUCK if self._is_struck else ''}"
+        return f"{opening}{part}{STRUCK if self._is_struck else ''}"
 
 
 @dataclass(frozen=True, slots=True)
