@@ -5,8 +5,8 @@ code, struck-out text (`~~400~~`), and names of pictures (`![Terminal A]`). Ever
 literal, such as `2*3*4`, `_name_`, `<serial>`, `\\server\share` or `> 3 kW`, and is escaped. Links
 to the web, which prepared documents may contain, remain links.
 
-Markdown numbers the items of a list itself. Items whose numbers do not follow each other are
-therefore written as paragraphs.
+Markdown numbers the items of a list itself. Items whose numbers do not follow each other, or are
+years, are therefore written as paragraphs.
 """
 
 import re
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from citations.reading import fences, restore, spans_aside
 
 STRUCK = "~~"
+FIRST_YEAR = 1_000
 PUNCTUATION = r"!-/:-@\[-`{-~"
 """The characters that a backslash escapes in Markdown, for a character class."""
 _CODE_IN_WORD = re.compile(r"(?<=[^\W_])\0(\d{1,9})\0(?=[^\W_])")
@@ -56,8 +57,9 @@ class _Lists:
         if not is_item:
             return False
         own = int(number) if number else None
-        follows = before is None or own is None or own == before + 1
-        if opening["sign"] == ")" or str(own or 0) != (number or "0") or not follows:
+        follows = before is None or own == before + 1
+        is_plain = own is None or (number == str(own) and own < FIRST_YEAR and follows)
+        if opening["sign"] == ")" or not is_plain:
             return True
         self.last[indent] = own
         return False

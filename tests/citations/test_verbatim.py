@@ -13,15 +13,14 @@ from citations.verbatim import as_markdown
 
 # Renders everything that a foreign client may render: HTML, tables, struck-out text.
 RENDERER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+ELEMENTS = "p|ul|ol|li|em|strong|code|pre|h[1-6]|blockquote|hr"
 BACKSLASH = "\\"
 
 
 def shown(markdown: str) -> str:
     """Return what a person sees, without white space and the signs of items."""
     html = RENDERER.render(markdown)
-    text = re.sub(
-        r"<(?:/?(?:p|ul|ol|li|em|strong|code|pre|h[1-6]|blockquote|hr)|ol start=.*?)>", "", html
-    )
+    text = re.sub(f"<(?:/?(?:{ELEMENTS})|br /|ol start=.*?)>", "", html)
     return "".join(unescape(text).split())
 
 
@@ -45,7 +44,8 @@ def test_text_is_shown_unchanged_by_every_renderer(text: str) -> None:
     ("text", "html"),
     [
         ("1. a\n2. b\n4. d", "<ol><li>a</li><li>b</li></ol><p>4. d</p>"),
-        ("2024. was\n\n1. FC", '<ol start="2024"><li>was</li></ol><p>1. FC</p>'),
+        ("9. a\n\n1. FC", '<ol start="9"><li>a</li></ol><p>1. FC</p>'),
+        ("2024. was", "<p>2024. was</p>"),
         ("01. a\n\n2) b", "<p>01. a</p><p>2) b</p>"),
         ("- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
     ],
