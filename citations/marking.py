@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from citations.blocks import BlockForm, read_blocks
 from citations.claims import citations, with_citations
 from citations.reading import restore, spans_aside
-from citations.verbatim import PUNCTUATION, as_markdown
+from citations.verbatim import PUNCTUATION, STRUCK, as_markdown
 
 Shown = Callable[[int], int | None]
 """Returns the number under which a mark is shown, or None to remove the mark."""
@@ -85,7 +85,8 @@ class LiteralWords:
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
         words = {word for text in texts for word in text.split() if not _UNSIGNED.fullmatch(word)}
-        self._words = {word for word in map(_bare_word, words) if _LETTER.search(word)}
+        bare = (word for word in map(_bare_word, words) if STRUCK not in word)
+        self._words = {word for word in bare if _LETTER.search(word)}
 
     def escape(self, answer: str) -> str:
         """Escape the words of documents in the prose of an answer, and a `>` before a number."""

@@ -69,12 +69,12 @@ def test_brackets_of_a_document_between_the_same_words_are_text() -> None:
         ),
         (r"Open \\server\share, `2*3*4`.", r"Open \\\server\share, `2*3*4`."),
         ("*Enter* <serial> and *name*.", r"*Enter* \<serial> and *name*."),
-        ("- > 3 kW at ~~400~~ 350", r"- \> 3 kW at ~~400~~ 350"),
+        ("- > 3 kW at ~~400 euros~~ 350", r"- \> 3 kW at ~~400 euros~~ 350"),
         ("> 4 kg\n> so", "> 4 kg\n> so"),
     ],
 )
 def test_words_of_a_document_with_signs_of_markdown_are_literal(written: str, kept: str) -> None:
-    source = r"Use 2*3*4 in \\server\share; name is <serial>; Enter a > 3 kW drive, ~~400~~ 350."
+    source = r"Use 2*3*4 in \\server\share; name is <serial>; a > 3 kW drive, ~~400 euros~~ 350."
 
     escaped = LiteralWords([source]).escape(written)
 
