@@ -234,6 +234,11 @@ def code_lines(text: str) -> frozenset[int]:
     return frozenset(lines)
 
 
+def remove_escapes(markdown: str) -> str:
+    """Return Markdown with escaped characters as they are shown, for readers of the raw text."""
+    return show_escapes(hide_escapes(markdown))
+
+
 def _hide_escapes(prose: str) -> str:
     return _ESCAPE.sub(lambda escape: chr(_HIDDEN[ord(escape[1])]), prose)
 
