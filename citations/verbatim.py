@@ -1,9 +1,9 @@
 r"""Writes text of documents as Markdown that every renderer shows as it stands there.
 
 The text of a document has fences, rows of tables, items that begin with `- ` or a number, inline
-code, struck-out text (`~~400~~`), and names of pictures (`![Terminal A]`). Everything else in it is
-literal, such as `2*3*4`, `_name_`, `<serial>`, `\\server\share` or `> 3 kW`, and is escaped. Links
-to the web, which prepared documents may contain, remain links.
+code, struck-out text (`~~400~~`), boxes of items (`- [x]`), and names of pictures (`![Label]`).
+Everything else in it, such as `2*3*4`, `_name_`, `<serial>`, `\\server\share` or `> 3 kW`, is
+literal and is escaped. Links to the web, which prepared documents may contain, remain links.
 
 Markdown numbers the items of a list itself. Items whose numbers do not follow each other, or are
 years, are therefore written as paragraphs.
@@ -34,7 +34,7 @@ _SIGN = re.compile(
 _OPENING = re.compile(
     r"(?P<indent>[ \t]*)"
     r"(?:(?P<mark>>|\+(?=[ \t]|\Z)|\#{1,6}(?=[ \t]|\Z)|(?:-[ \t]*)+\Z)|(?P<underline>=+[ \t]*\Z)"
-    r"|(?P<bullet>-[ \t])|(?P<number>\d{1,9})(?P<sign>[.)])(?=[ \t]|\Z))?"
+    r"|(?P<bullet>-[ \t](?:\[[ xX]\](?=[ \t]))?)|(?P<number>\d{1,9})(?P<sign>[.)])(?=[ \t]|\Z))?"
 )
 
 

@@ -48,6 +48,7 @@ def test_text_is_shown_unchanged_by_every_renderer(text: str) -> None:
         ("2024. was", "<p>2024. was</p>"),
         ("01. a\n\n2) b", "<p>01. a</p><p>2) b</p>"),
         ("- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
+        ("- [ ] a\n- [x] b[2]", "<ul><li>[ ] a</li><li>[x] b[2]</li></ul>"),
     ],
 )
 def test_numbers_of_items_stay(text: str, html: str) -> None:
