@@ -127,6 +127,7 @@ def cite(answer: str, sources: SourceTexts) -> Cited:
     removed.
     """
     plain = write_plainly(mark_tools(answer, sources.find_tool), sources.literal)
+    plain = sources.words.escape(plain)
     unknown = tuple(number for number in read_marks(plain) if number not in sources.numbers)
     text = keep_known_marks(plain, sources.numbers) if unknown else plain
     text, listed = _without_own_list(text, sources)

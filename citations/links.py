@@ -11,7 +11,8 @@
 | an address composed of parts in one document       | code                                 |
 | an address on a host that the user typed           | code                                 |
 | any other address                                  | `[address removed]`                  |
-| an HTML tag with attributes, or of an active element | nothing; the content is kept       |
+| an HTML tag of an active element                    | nothing; the content is kept         |
+| any other HTML tag with attributes, or a comment    | text, because its `<` is escaped     |
 | an address in code                                 | unchanged as above, or `[address removed]` |
 
 The result is parsed again as CommonMark. If a link to any other page remains, all links are
@@ -298,7 +299,8 @@ def plain_line(text: str) -> str:
     line = " ".join(clean_text(text).split())
     if _SIGNS.isdisjoint(line):
         return line
-    kept = " ".join(keep_links(line, Allowed(any_host=True)).text.split())
+    markdown = keep_links(line, Allowed(any_host=True)).text
+    kept = " ".join(markdown.replace("\\<", "<").split())
     return kept or (LEFT_OUT if line else "")
 
 

@@ -15,11 +15,13 @@ and answers, so that `[14] days` in a contract is not a citation.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+import string
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from citations.blocks import BlockForm, read_blocks
 from citations.claims import citations, with_citations
 from citations.reading import restore, spans_aside
+from citations.verbatim import PUNCTUATION, STRUCK, as_markdown
 
 Shown = Callable[[int], int | None]
 """Returns the number under which a mark is shown, or None to remove the mark."""
@@ -36,9 +38,20 @@ _TOOL = re.compile(
 )
 _BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
 _ESCAPED = re.compile(r"\\([\[\]])")
+_ESCAPE = re.compile(rf"\\([{PUNCTUATION}])")
+_HIDDEN = {ord(sign): 0x10FF00 + number for number, sign in enumerate(string.punctuation)}
+_SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
 _BARE = re.compile(r"[ \t>]*+(?:\[\d{1,6}\])++[ \t]*+[.]?+[ \t]*+")
 _SIDE = re.compile(r"[^\W_]+")
 _PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
+_ANY_WORD = re.compile(r"\S+")
+_UNSIGNED = re.compile(r"[^*_~\\<&`]*")
+_LONGEST_WORD = 200
+_LETTER = re.compile(r"[^\W_]")
+_EDGES = re.compile(
+    r"\A[(\"'\u201c\u201e\u00ab]+|(?:\[\d{1,4}\]|[.,;:!?)\"'\u201d\u00bb\u3002\uff0c])+\Z"
+)
+_COMPARED = re.compile(r"(?P<before>\A[ \t]*(?:(?:[-*]|\d{1,3}[.)])[ \t]+)?)(?P<said>>[ \t]?\d\S*)")
 _OPENING = "[\u3010\uff3b"
 _WIDTH = 40
 _SENTINELS = str.maketrans("\ue000\ue001", "[]")
@@ -64,6 +77,35 @@ class LiteralBrackets:
 
 
 NO_BRACKETS = LiteralBrackets(())
+
+
+class LiteralWords:
+    """Words of documents that Markdown would not show as they stand there, such as `2*3*4`."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        words = {word for text in texts for word in text.split() if not _UNSIGNED.fullmatch(word)}
+        bare = (word for word in map(_bare_word, words) if STRUCK not in word)
+        self._words = {word for word in bare if _LETTER.search(word)}
+
+    def escape(self, answer: str) -> str:
+        """Escape the words of documents in the prose of an answer, and a `>` before a number."""
+        return _in_prose(answer, self._escape) if self._words else answer
+
+    def _escape(self, prose: str) -> str:
+        return _ANY_WORD.sub(self._escape_word, _COMPARED.sub(self._escape_sign, prose))
+
+    def _escape_word(self, found: re.Match[str]) -> str:
+        bare = _bare_word(found[0])
+        for word in (bare, bare.removeprefix("**").removesuffix("**")):
+            if word in self._words:
+                before, _, after = found[0].partition(word)
+                return f"{before}{as_markdown(word)}{after}"
+        return found[0]
+
+    def _escape_sign(self, found: re.Match[str]) -> str:
+        is_said = any(found["said"] in text for text in self._texts)
+        return f"{found['before']}\\{found['said']}" if is_said else found[0]
 
 
 def escape_brackets(text: str) -> str:
@@ -170,9 +212,16 @@ def shown_text(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-def show_brackets(text: str) -> str:
-    r"""Replace `\[14\]` with `[14]` outside of code, for readers of the raw Markdown."""
-    return _in_prose(text, shown_text) if "\\" in text else text
+def hide_escapes(markdown: str) -> str:
+    r"""Replace each escaped character outside of code, such as `\[` or `\*`, with a private-use
+    character, which `show_escapes` replaces with the character itself.
+    """
+    return _in_prose(markdown, _hide_escapes) if "\\" in markdown else markdown
+
+
+def show_escapes(text: str) -> str:
+    """Replace the private-use characters of `hide_escapes`."""
+    return text.translate(_SHOWN)
 
 
 def code_lines(text: str) -> frozenset[int]:
@@ -183,6 +232,20 @@ def code_lines(text: str) -> frozenset[int]:
         if block.kind is BlockForm.CODE and is_code:
             lines.update(range(block.start, block.end))
     return frozenset(lines)
+
+
+def remove_escapes(markdown: str) -> str:
+    """Return Markdown with escaped characters as they are shown, for readers of the raw text."""
+    return show_escapes(hide_escapes(markdown))
+
+
+def _hide_escapes(prose: str) -> str:
+    return _ESCAPE.sub(lambda escape: chr(_HIDDEN[ord(escape[1])]), prose)
+
+
+def _bare_word(word: str) -> str:
+    """Return a word without quotation marks, punctuation and marks around it."""
+    return _EDGES.sub("", word) if len(word) <= _LONGEST_WORD else word
 
 
 def _is_nested(text: str) -> bool:

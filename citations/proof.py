@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from citations.marking import LiteralBrackets, remove_marks
+from citations.marking import LiteralBrackets, LiteralWords, remove_marks
 
 _WORD = re.compile(r"[^\W_]+")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
@@ -57,6 +57,7 @@ class SourceTexts:
     def __init__(self, sources: Iterable[ProofSource]) -> None:
         self.sources: Sequence[ProofSource] = tuple(sources)
         self.literal = LiteralBrackets(source.text for source in self.sources)
+        self.words = LiteralWords([source.text for source in self.sources])
         self._matches: dict[tuple[str, str], tuple[int, ...]] = {}
 
     @property

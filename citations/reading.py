@@ -33,7 +33,9 @@ _INFO = re.compile(r"[A-Za-z0-9+#_-]{1,24}")
 _FENCE = re.compile(r"(`{3,}|~{3,})([^\n]*)")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _UNMARKED = re.compile(r"[A-Za-z0-9:/.@?%&=]")
-_BACKSLASH = re.compile(r"\\([:/.@?%&=])")
+_DECODED = re.compile(
+    rf"(?P<kept>\\\\|\\{_ENTITY.pattern})|{_ENTITY.pattern}|\\(?P<sign>[:/.@?%&=])"
+)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _TAG = re.compile(r"<([^<>]*)>")
 _NAME = re.compile(r"/?([A-Za-z][A-Za-z0-9-]*)(?P<attributes>[\s/]*[^\s/])?")
@@ -64,7 +66,7 @@ def opening(line: str) -> str:
 
 def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> str:
     """Replace code spans with placeholders, and append each span, passed through `treated`, to
-    `aside`.
+    `aside`. A backtick after a backslash does not begin code.
     """
     parts: list[str] = []
     runs = list(_TICKS.finditer(prose))
@@ -72,13 +74,23 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
     index = 0
     for number, run in enumerate(runs):
         end = closing[number]
-        if run.start() < index or end is None:
+        if run.start() < index or end is None or _is_escaped(prose, index, run.start()):
             continue
         parts += [prose[index : run.start()], f"\0{len(aside)}\0"]
         code = prose[run.end() : runs[end].start()]
         aside.append(f"{run[0]}{treated(code)}{run[0]}")
         index = runs[end].end()
     return "".join((*parts, prose[index:]))
+
+
+def _is_escaped(prose: str, first: int, index: int) -> bool:
+    """Return whether there is an odd number of backslashes between `first` and `index`, directly
+    before `index`.
+    """
+    start = index
+    while start > first and prose[start - 1] == "\\":
+        start -= 1
+    return (index - start) % 2 == 1
 
 
 def restore(text: str, aside: Sequence[str]) -> str:
@@ -90,8 +102,7 @@ def restore(text: str, aside: Sequence[str]) -> str:
 
 def unescape(prose: str) -> str:
     """Decode entities and escapes of letters and of characters that occur in addresses."""
-    plain = _ENTITY.sub(_plain, prose) if "&" in prose else prose
-    return _BACKSLASH.sub(r"\1", plain)
+    return _DECODED.sub(_decode, prose)
 
 
 def definitions(paragraph: str, targets: dict[str, str]) -> str:
@@ -114,21 +125,24 @@ def definitions(paragraph: str, targets: dict[str, str]) -> str:
 
 
 def tags(prose: str, left_out: Callable[[str], None]) -> str:
-    """Remove HTML tags that link to, load, or execute something; a plain `<name>` is kept."""
+    """Remove HTML tags that link to, load, or execute something. A plain `<name>` is kept, and any
+    other tag is escaped, so that it is text.
+    """
 
     def read(tag: re.Match[str]) -> str:
         inner = tag[1].strip()
         before = prose[max(0, tag.start() - 2) : tag.start()]
-        if before == "](" or before.endswith("\\"):
+        is_text = not inner or tag[1][0].isspace()
+        if is_text or before == "](" or before.endswith("\\"):
             return tag[0]
         if _AUTOLINK.fullmatch(html.unescape(inner)):
             return html.unescape(inner)
         name = _NAME.match(inner)
-        is_harmless = name is not None and not name["attributes"] and name[1].lower() not in ACTIVE
-        if is_harmless or not inner or not (name or inner[0] in "!?"):
-            return tag[0]
-        left_out(tag[0])
-        return ""
+        if name is not None and name[1].lower() in ACTIVE:
+            left_out(tag[0])
+            return ""
+        is_markup = name["attributes"] if name else inner[0] in "!?"
+        return f"\\{tag[0]}" if is_markup else tag[0]
 
     for _ in range(DEEPEST):  # a removed tag may have been inside an attribute of another one
         last, prose = prose, _TAG.sub(read, prose)
@@ -177,9 +191,11 @@ def _closing(runs: Sequence[re.Match[str]]) -> list[int | None]:
     return closing
 
 
-def _plain(entity: re.Match[str]) -> str:
-    sign = html.unescape(entity[0])
-    return sign if _UNMARKED.fullmatch(sign) else entity[0]
+def _decode(found: re.Match[str]) -> str:
+    if found["kept"] or found["sign"]:
+        return found["kept"] or found["sign"]
+    sign = html.unescape(found[0])
+    return sign if _UNMARKED.fullmatch(sign) else found[0]
 
 
 def _normalise_label(label: str) -> str:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pydantic import JsonValue
 
 from citations.links import clean_text
-from citations.marking import show_brackets
+from citations.marking import hide_escapes, show_escapes
 from cli.workflow_commands import OLD_COMMAND
 from config.texts import load_texts
 from envelope.json_values import read_objects
@@ -34,7 +34,9 @@ Fields = Mapping[str, JsonValue]
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")
 _INLINE_CODE = r"``[^\n]+?``|`[^`\n]+`"
 _WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
-_SIGN = re.compile(rf"{_INLINE_CODE}|.")
+# Numbers and Latin names stay on one line.
+_SIGN = re.compile(rf"{_INLINE_CODE}|[!-~]+|[\uff10-\uff19][\uff0c\uff0e\uff10-\uff19]*|.")
+_NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
 _BOLD = re.compile(
     rf"{_INLINE_CODE}|\*\*(?=\S)((?:`[^`\n]{{1,200}}`|[^*`\n]|\n(?!\n)){{1,300}})(?<=\S)\*\*"
 )
@@ -46,7 +48,9 @@ _CLOSING = "。、，．！？）」』】"
 def columns(text: str) -> int:
     """Return the number of terminal columns of the text, ignoring the marks of bold words."""
     return sum(
-        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
+        0
+        if unicodedata.category(sign) in _NO_WIDTH
+        else 1 + (unicodedata.east_asian_width(sign) in "WF")
         for sign in text.replace("**", "")
     )
 
@@ -60,7 +64,7 @@ def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
 
 def print_line(text: str = "") -> None:
     """Write one line to standard output."""
-    sys.stdout.write(f"{clean_text(text)}\n")
+    sys.stdout.write(f"{clean_text(show_escapes(text))}\n")
 
 
 def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
@@ -84,7 +88,7 @@ def write_lines(lines: Iterable[str]) -> None:
 
     for is_fence, part in groupby(_mark_fences(map(clean_text, lines)), key=itemgetter(0)):
         text = "\n".join(line for _, line in part)
-        sys.stdout.write(f"{text if is_fence else _BOLD.sub(show, text)}\n")
+        sys.stdout.write(f"{show_escapes(text if is_fence else _BOLD.sub(show, text))}\n")
 
 
 def say_json(value: object) -> None:
@@ -122,11 +126,12 @@ def list_operator_notes(reply: Fields, index_location: str) -> list[str]:
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
     """Wrap prose at `width` columns. Code fences keep their lines, and tables are aligned or
-    converted to lists. The backslashes before escaped brackets are removed.
+    converted to lists. Escaped characters are hidden until they are printed; see
+    `citations.marking.hide_escapes`.
     """
     lines: list[str] = []
     fenced = False
-    for line in _list_tables(show_brackets(text).splitlines(), width):
+    for line in _list_tables(hide_escapes(text).splitlines(), width):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):

@@ -28,6 +28,7 @@ from citations.links import (
     link_addresses,
     plain_line,
 )
+from citations.verbatim import as_markdown
 from envelope.conversation import BY_PERSON
 from envelope.json_values import read_list, read_objects, read_text
 from envelope.outcome import Outcome
@@ -546,7 +547,7 @@ def split_off_passages(answer: Answer) -> tuple[str, str]:
 
 def write_heading(passage: Passage) -> str:
     """Return the line above a passage in the text of an answer."""
-    return f"**{passage.place}** [{passage.number}]"
+    return f"**{as_markdown(passage.place)}** [{passage.number}]"
 
 
 def answer_of(

@@ -8,6 +8,7 @@ from uuid import uuid4
 import structlog
 
 from broker.ports import ReplyReader
+from citations.marking import remove_escapes
 from envelope.conversation import BY_PERSON, PERSON_REPLY
 from envelope.question import CHANNEL_MARK, HTTP, Question
 from gateway.chat_channels import CHAT_CHANNELS
@@ -364,7 +365,8 @@ class StoredHandOver:
         for message in recent:
             turns.append(("user", str(message.first.fields.get("text") or "")))
             if message.last.kind == "finished":
-                turns.append(("assistant", str(message.last.fields.get("text") or "")))
+                answer = remove_escapes(str(message.last.fields.get("text") or ""))
+                turns.append(("assistant", answer))
         return tuple(turns)
 
 

@@ -2,9 +2,11 @@
 
 A chunk never crosses a heading. A code fence of up to `LARGEST_CODE` words is not split; a longer
 one is split between lines, and each part is a separate fence. A table of up to `LARGEST_TABLE`
-words is not split; a longer one is split between rows, and each part repeats the header, unless the
-header is as long as a passage. Text is split between sentences, a sentence longer than a chunk
-between words, and a word longer than a chunk between characters.
+words is not split; a longer one is split between rows, and each part repeats the header. If the
+header is as long as a passage, the table is first split between columns, and each part repeats the
+first column. A longer row becomes several rows that repeat its first cell. Text is split between
+sentences, a sentence longer than a chunk between words, and a word longer than a chunk between
+characters. Inline code is not split, and each part of struck-out text has marks.
 
 Scripts without spaces are measured in characters (`weight`). All steps take linear time. Repeated
 content (the header of a table, the headings above a chunk, and the links in a chunk) is limited, so
@@ -17,11 +19,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from citations.abbreviations import ends_in_abbreviation
+from citations.reading import restore, spans_aside
+from citations.verbatim import STRUCK, find_struck
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
 from knowledge.link_places import Link, find_label, find_linked
 
-VERSION = "5"
+VERSION = "6"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
@@ -30,6 +34,8 @@ HEADER_SHARE = 8
 """The header of a table may be at most this many times as long as the rows for which it is
 repeated.
 """
+MOST_PARTS = 64
+"""Maximum number of tables into which the columns of one table are split."""
 MOST_LINKS = 20
 """Maximum number of links that are stored for a chunk."""
 
@@ -40,14 +46,21 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 # Full stops are followed by a space and no small letter; ideographic ones by anything.
 _WIDE_STOPS = ("\u3002", "\uff01", "\uff1f")
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)\]]{0,3}\s+(?=[^\sa-z\u0430-\u044f])"
+    r"(?<=[.!?\u2026])[\"'\u201d\u2019\u00bb)\]~]{0,3}\s+(?=[^\sa-z\u0430-\u044f])"
     r"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]{0,2}\s*"
     r"|\n+"
 )
 _LONGEST_NUMBER = 24
 _NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
-_WORD = re.compile(r"\S+\s*")
+_WORD = re.compile(r"\s*\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
+_BAR = re.compile(r"(?<!\\)\|")
+# Preferred first: behind a comma, between two ideographs, and not before a combining character.
+_BREAKS = (
+    re.compile(f"(?<=[\u3001\uff0c\uff1b])(?={_IDEOGRAPHS.pattern})"),
+    re.compile(f"(?<={_IDEOGRAPHS.pattern})(?={_IDEOGRAPHS.pattern})"),
+    re.compile(r"(?=\w)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,21 @@ class _PageSection:
     blocks: list[tuple[Block, tuple[Link, ...]]] = field(default_factory=list)
     heading: str = ""
     has_parts: bool = False
+
+
+class _StruckText:
+    """Repeats the marks of struck-out text in each of its parts, which are given in order."""
+
+    def __init__(self, text: str) -> None:
+        self._states = (is_struck for _, is_struck in find_struck(text))
+        self._is_struck = False
+
+    def mark(self, part: str) -> str:
+        """Return the next part with the marks that the split separated from it."""
+        opening = STRUCK if self._is_struck else ""
+        for _ in range(part.count(STRUCK)):
+            self._is_struck = next(self._states, False)
+        return f"{opening}{part}{STRUCK if self._is_struck else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,26 +329,57 @@ def _join_after(part: str, joint: str) -> str:
 def _text_parts(text: str) -> Iterator[str]:
     """Yield the sentences of a text; the last one of a line ends with a line break."""
     indent = text[: len(text) - len(text.lstrip())]
-    for line in text.split("\n"):
-        parts = [part for sentence in sentences(line) for part in _split_sentence(sentence)]
+    code: list[str] = []
+    lines = [spans_aside(line, code, lambda span: span) for line in text.split("\n")]
+    struck = _StruckText("\n".join(lines))
+    for line in lines:
+        parts = [part for sentence in sentences(line) for part in _split_sentence(sentence, code)]
         for number, part in enumerate(parts, 1):
-            yield f"{indent}{part}\n" if number == len(parts) else indent + part
+            marked = restore(struck.mark(part), code)
+            yield f"{indent}{marked}\n" if number == len(parts) else indent + marked
             indent = ""
 
 
-def _split_sentence(sentence: str) -> Iterator[str]:
-    if weight(sentence) <= WORDS:
+def _split_sentence(sentence: str, code: Sequence[str] = ()) -> Iterator[str]:
+    """Yield a sentence, split between words if it is longer than a chunk; `code` contains the code
+    that its placeholders stand for.
+    """
+
+    def weigh(part: str) -> int:
+        return weight(restore(part, code))
+
+    if weigh(sentence) <= WORDS:
         yield sentence
         return
-    words = (part for word in _WORD.findall(sentence) for part in _word_parts(word))
-    for group in _group(words, WORDS):
+    words = (
+        part
+        for word in _WORD.findall(sentence)
+        for part in ((word,) if weigh(word) <= WORDS else _split_words(restore(word, code), WORDS))
+    )
+    for group in _group(words, WORDS, weigh):
         yield "".join(group).strip()
 
 
-def _word_parts(word: str) -> Iterator[str]:
-    words = weight(word)
-    size = len(word) if words <= WORDS else max(1, len(word) * WORDS // words)
-    yield from (word[start : start + size] for start in range(0, len(word), size))
+def _split_words(text: str, room: int) -> Iterator[str]:
+    """Yield the words of a text, and the parts of a word that is longer than `room`."""
+    for word in _WORD.findall(text):
+        words = weight(word)
+        size = len(word) if words <= room else max(1, len(word) * room // words)
+        start = 0
+        while len(word) - start > size:
+            end = _find_break(word, start, size)
+            yield word[start:end]
+            start = end
+        yield word[start:]
+
+
+def _find_break(word: str, start: int, size: int) -> int:
+    """Return where a part of a word of at most `size` characters ends."""
+    window = start + (size + 1) // 2, start + size + 1
+    for pattern in _BREAKS:
+        if ends := [match.start() for match in pattern.finditer(word, *window)]:
+            return ends[-1]
+    return start + size
 
 
 def _code_parts(text: str) -> Iterator[str]:
@@ -338,8 +397,8 @@ def _line_parts(line: str) -> Iterator[str]:
     if weight(line) <= LARGEST_CODE:
         yield line
         return
-    size = LARGEST_CODE * _LONGEST_WORD // 4
-    yield from (line[start : start + size] for start in range(0, len(line), size))
+    for group in _group(_split_words(line, LARGEST_CODE), LARGEST_CODE):
+        yield "".join(group)
 
 
 def _table_parts(text: str) -> Iterator[str]:
@@ -351,21 +410,77 @@ def _table_parts(text: str) -> Iterator[str]:
     length = sum(map(len, rows[:above]))
     if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
         # As long as a passage itself, so it is not repeated as a header.
+        if narrower := _split_columns([_cells(row) for row in rows]):
+            yield from (part for table in narrower for part in _table_parts("\n".join(table)))
+            return
         above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
-    lines = (line for row in body for line in _row_parts(row))
+    columns = len(_cells(header[0])) if header else 0
+    lines = (line for row in body for line in _row_parts(row, columns))
     for group in _group(lines, room, _row_weight, length // HEADER_SHARE):
         part = "\n".join((*header, *group))
         yield part if header else f"{part}\n"
 
 
+def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the rows of narrower tables with short headers, each with the first column; nothing if
+    there are none.
+    """
+    names = rows[0]
+    groups: list[list[int]] = [[]]
+    words = 0
+    for column, name in enumerate(names[1:], 1):
+        words += max(1, weight(name))
+        if groups[-1] and words > WORDS // 3:
+            groups.append([])
+            words = max(1, weight(name))
+        groups[-1].append(column)
+    is_long = any(weight(name) > WORDS // 3 for name in names)
+    if is_long or len(groups) > MOST_PARTS or any(len(row) > len(names) for row in rows):
+        return []
+    tables = [
+        [_write_row([row[column] for column in (0, *group) if column < len(row)])
+         for row in rows
+         if not any(row[1:]) or any(row[group[0] : group[-1] + 1])]
+        for group in groups
+    ]  # fmt: skip
+    written, length = (sum(len(text) for row in part for text in row) for part in (tables, rows))
+    return tables if written <= HEADER_SHARE * length else []
+
+
+def _row_parts(row: str, columns: int) -> Iterator[str]:
+    """Yield a row, or several rows with parts of its cells below the same columns."""
+    cells = _cells(row)
+    if _row_weight(row) <= LARGEST_TABLE:
+        yield row
+    elif len(cells) > columns:
+        yield from _split_sentence(row)
+    else:
+        label = cells[0] if weight(cells[0]) <= OVERLAP else ""
+        part = {0: label} if label else {}
+        for column, cell in enumerate(cells[len(part) :], len(part)):
+            sentences_of_cell = (text.rstrip("\n") for text in _text_parts(cell))
+            for group in _group(sentences_of_cell, WORDS):
+                words = sum(map(weight, part.values()))
+                if column in part or words + sum(map(weight, group)) > WORDS + weight(label):
+                    yield _write_row([part.get(place, "") for place in range(len(cells))])
+                    part = {0: label} if label else {}
+                part[column] = " ".join(group)
+        yield _write_row([part.get(place, "") for place in range(len(cells))])
+
+
+def _cells(row: str) -> list[str]:
+    cells = [cell.strip() for cell in _BAR.split(row.strip().removeprefix("|"))]
+    return cells if len(cells) > 1 and cells[-1] else cells[:-1] or cells
+
+
+def _write_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _row_weight(row: str) -> int:
     return weight(row.replace("|", " "))
-
-
-def _row_parts(row: str) -> Iterator[str]:
-    yield from (row,) if _row_weight(row) <= LARGEST_TABLE else _split_sentence(row)
 
 
 def _group(

@@ -17,6 +17,7 @@ from agents.search.blocks import BlockType, TextBlock, place_items, place_senten
 from citations.links import Allowed, keep_links, plain_line
 from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
+from citations.verbatim import PUNCTUATION, as_markdown
 from envelope.sources import ShownPassage, SourceReference
 from knowledge.index.terms import terms
 from knowledge.index.word_parts import list_content_words, list_parts
@@ -56,8 +57,8 @@ _MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0963"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(
-    # Text that must not be changed: links, tags, addresses, emphasis.
-    r"\]\([^()\n]{0,500}\)|<[^<>\n]{0,200}>|https?://\S{1,500}|\*\*[^*\n]{1,300}\*\*|\0\d{1,9}\0"
+    # Text that must not be changed: escapes, links, addresses, code.
+    rf"\\[{PUNCTUATION}]|\]\([^()\n]{{0,500}}\)|https?://\S{{1,500}}|\0\d{{1,9}}\0"
     rf"|(?P<signs>[{_UNSPACED}]+)|(?P<word>(?:(?![{_UNSPACED}])[\w{_MARKS}])+)"
 )
 
@@ -67,8 +68,6 @@ instructions (True), without any address.
 """
 CountedRows = Callable[[int, int], str]
 """Returns the text that states the number of rows shown and of all rows."""
-_NO_MARKS = str.maketrans("", "", "*[]`")
-"""Characters that would end the bold heading of a passage, or imitate a citation."""
 _SHORTEST_OF_LETTERS = 4
 _LETTERS_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """Thai, Lao, Burmese, Khmer: alphabets that do not put spaces between words."""
@@ -188,7 +187,7 @@ def show_passages(
         shown=tuple(
             ShownPassage(
                 number=number,
-                place=plain_line(_name_place(passage.source)).translate(_NO_MARKS),
+                place=plain_line(_name_place(passage.source)),
                 text=passage.text,
                 warning=warning if passage.is_suspicious else "",
             )
@@ -243,7 +242,7 @@ def _name_place(source: SourceReference) -> str:
 
 
 def _write_passage(passage: ShownPassage) -> str:
-    heading = f"**{passage.place}** [{passage.number}]"
+    heading = f"**{as_markdown(passage.place)}** [{passage.number}]"
     warning = f"*{passage.warning}*" if passage.warning else ""
     return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
@@ -277,7 +276,10 @@ def _compose(
     shown = _show(section, asked, counted_rows)
     marker = _Marker(asked.difference(common) or asked, section.source.language or "en")
     gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
-    safe = [(is_code, make_safe(section.source, part, gives_orders)) for is_code, part in shown]
+    safe = [
+        (is_code, make_safe(section.source, as_markdown(part), gives_orders))
+        for is_code, part in shown
+    ]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)
     return SelectedPassage(section.source, text, frozenset(marker.marked), gives_orders)
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.workers import WorkerOutput, WorkerStatus, names_subject
+from citations.verbatim import as_markdown
 from knowledge.sections import document_of
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage
@@ -17,6 +18,7 @@ from tools.passages import FoundPassage
 USUAL_ROOM = 24_000
 """Total number of characters for all sources if the context window of the model is unknown."""
 _ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
+_BAR = re.compile(r"(?<!\\)\|")
 _UNFINISHED = "it did not finish, so it is unknown what the documents say about it"
 _NOTHING = "nothing was found"
 _WAITS = "it waits for the user"
@@ -40,7 +42,7 @@ class ItemTable:
         """
         rows = [
             (
-                item,
+                as_markdown(item),
                 *(
                     self._find(item, criterion) or self.unread.get(item, nothing)
                     for criterion in self.criteria
@@ -48,7 +50,11 @@ class ItemTable:
             )
             for item in self.items
         ]
-        lines = ((head, *self.criteria), ("---",) * (len(self.criteria) + 1), *rows)
+        lines = (
+            (head, *map(as_markdown, self.criteria)),
+            ("---",) * (len(self.criteria) + 1),
+            *rows,
+        )
         return "\n".join(map(_render_row, lines))
 
     def _find(self, item: str, criterion: str) -> str:
@@ -204,7 +210,8 @@ def _fold(text: str) -> str:
 
 def _render_row(cells: Sequence[str]) -> str:
     """Return a table row; bars are escaped, because a bar in a cell would end the cell."""
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
+    escaped = (_BAR.sub(r"\|", " ".join(cell.split())) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:

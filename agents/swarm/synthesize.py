@@ -28,9 +28,9 @@ from agents.swarm.workers import LONGEST_PERSONA, WorkerOutput, read_ends
 from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line
-from citations.marking import escape_brackets
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
+from citations.verbatim import STRUCK, as_markdown
 from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -301,7 +301,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _write_finding(self, reads: Reads, finding: WrittenFinding) -> str:
         """Return the part of a worker below its item or brief, or a notice about its failure."""
-        head = f"**{plain_line(finding.item or finding.objective)}**"
+        head = f"**{as_markdown(plain_line(finding.item or finding.objective))}**"
         if finding.is_failed:
             why = explain_failed_lookup(self._texts, finding.problem, reads.reply_language)
             return f"{head}: {why}"
@@ -336,7 +336,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         table = self._make_closest(reads, closest, sources, unread) if fits_cells else None
         nothing = self._texts.text("report_nothing", reads.reply_language)
         lost = [
-            f"**{plain_line(one)}**: {unread.get(one, nothing)}"
+            f"**{as_markdown(plain_line(one))}**: {unread.get(one, nothing)}"
             for one, passage in closest.items()
             if not passage
         ]
@@ -426,16 +426,17 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
         if passage is not None and passage.citation.chunk_id == chunk
     ]
     lead = f"{plain_line(', '.join(items))}: " if items else ""
-    place = plain_line(_name_place(source))
-    return f"**{lead}{place}** [{source.number}]\n\n{escape_brackets(source.text)}"
+    place = as_markdown(f"{lead}{plain_line(_name_place(source))}")
+    return f"**{place}** [{source.number}]\n\n{as_markdown(source.text)}"
 
 
 def _quote(text: str) -> str:
-    """Return the beginning of a passage on one line, truncated at the end of a word."""
-    line = " ".join(_NUMBER.sub("", text).split())
-    if len(line) <= _LONGEST_QUOTED:
-        return line
-    return f"{line[:_LONGEST_QUOTED].rpartition(' ')[0] or line[:_LONGEST_QUOTED]} …"
+    """Return the beginning of a passage as one line of Markdown, truncated at the end of a word."""
+    line = " ".join(text.split())
+    if len(line) > _LONGEST_QUOTED:
+        line = line[:_LONGEST_QUOTED].rpartition(" ")[0] or line[:_LONGEST_QUOTED]
+        line += f"{STRUCK if line.count(STRUCK) % 2 else ''} …"
+    return as_markdown(line)
 
 
 def _list_notes(

@@ -100,11 +100,27 @@ class _Table:
 
 
 @dataclass(slots=True)
+class _List:
+    """A list that is being converted. Items keep their numbers, which in a document may have gaps;
+    only items that all have the same number are counted.
+    """
+
+    written: str = ""
+    number: int = 0
+
+    def count(self, written: str) -> str:
+        """Return the number of the next item."""
+        is_same = written == self.written
+        self.written, self.number = written, self.number + 1 if is_same else int(written)
+        return str(self.number) if is_same else written
+
+
+@dataclass(slots=True)
 class _Writer:
     parts: list[str] = field(default_factory=list)
     length: int = 0
     marks: list[Mark] = field(default_factory=list)
-    lists: list[int] = field(default_factory=list)
+    lists: list["_List"] = field(default_factory=list)
     begun: list[tuple[int, str, str]] = field(default_factory=list)
     sign_end: int = -1
     """The end of the text while a list item has a bullet but no text yet."""
@@ -144,11 +160,11 @@ class _Writer:
             case "heading_close" | "blockquote_close":
                 self._end()
             case "bullet_list_open" | "ordered_list_open":
-                self._list(kind, token)
+                self._list()
             case "bullet_list_close" | "ordered_list_close":
                 self.lists.pop()
             case "list_item_open":
-                self._item()
+                self._item(token)
             case _:
                 self._table_part(kind)
 
@@ -185,17 +201,14 @@ class _Writer:
         else:
             self._inline(tokens)
 
-    def _list(self, kind: str, token: Token) -> None:
+    def _list(self) -> None:
         self._gap(1 if self.lists else 2)
-        start = int(token.attrs.get("start", 1)) if kind.startswith("ordered") else -1
-        self.lists.append(start)
+        self.lists.append(_List())
 
-    def _item(self) -> None:
+    def _item(self, token: Token) -> None:
         self._gap(1)
-        number = self.lists[-1]
-        self._add("  " * (len(self.lists) - 1) + (BULLET if number < 0 else f"{number}. "))
-        if number >= 0:
-            self.lists[-1] += 1
+        mark = f"{self.lists[-1].count(token.info)}{token.markup} " if token.info else BULLET
+        self._add("  " * (len(self.lists) - 1) + mark)
         self.sign_end = self.length
 
     def _inline(self, tokens: Sequence[Token]) -> None:

@@ -1,5 +1,6 @@
 """Renders the templates of the console."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -11,6 +12,7 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 
 from envelope.question import Question
@@ -73,9 +75,20 @@ LABELS = {
 spaces instead of underscores.
 """
 _ANSWERS = MarkdownIt("zero").enable(
-    ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
-)
+    [
+        "backticks", "blockquote", "code", "emphasis", "escape", "fence", "heading", "hr", "list",
+        "strikethrough", "table",
+    ]
+)  # fmt: skip
 """Allowed Markdown in answers; links and images stay text, and HTML is escaped."""
+
+
+def _open_item(_: object, tokens: Sequence[Token], place: int, options: object, env: object) -> str:
+    """Return the tag of an item with its own number; items that are all written as "1." are
+    counted.
+    """
+    number = tokens[place].info
+    return f'<li value="{int(number)}">' if number and int(number) != 1 else "<li>"
 
 
 def _open_table(*_: object) -> str:
@@ -87,6 +100,7 @@ def _close_table(*_: object) -> str:
     return "</table></div>\n"
 
 
+_ANSWERS.add_render_rule("list_item_open", _open_item)
 _ANSWERS.add_render_rule("table_open", _open_table)
 _ANSWERS.add_render_rule("table_close", _close_table)
 

@@ -13,7 +13,9 @@ URLs become links.
 import json
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import structlog
@@ -57,10 +59,18 @@ CHOOSE = "choose:"
 _Part = tuple[Marked, bool]
 """A piece of text, and whether Slack must show it in full."""
 OPEN = "open:"
+_JOINED = re.compile(r"[\w*~]")
 _SIGNS = {"bold": "*", "italic": "_", "strike": "~", "code": "`", "pre": "```"}
 _REFERENCE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 _SPACES = re.compile(r"[ \t]{2,}")
+_WORD = re.compile(r"\S+")
+_READ_AS_FORMAT = re.compile(
+    r"^>"  # a quotation
+    r"|(?<![\w*_~])[*_~]*([*_~])[^\s*_~](?=[^\n]{0,500}\1(?!\w))"  # bold, italic or struck out
+    r"|:(?:[a-z+-][\w+'-]*|100|1234):",  # an emoji
+    re.MULTILINE,
+)
 _DEEPEST = 12
 """The maximum nesting of marks; deeper marks are not rendered."""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -151,7 +161,7 @@ def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
 
 def mrkdwn(piece: Marked) -> str:
     """Return a marked text as mrkdwn."""
-    marks = list(_shallow([mark for mark in piece.marks if _is_shown(mark)]))
+    marks = list(_shallow([mark for mark in piece.marks if _is_shown(piece.text, mark)]))
     written, _ = _write_stretch(piece, (0, len(piece.text)), marks, 0)
     return written
 
@@ -197,10 +207,32 @@ def _fits(group: Sequence[_Part]) -> bool:
 
 def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
     return split(
-        keep_source_links(parse_marked(markdown), sources),
+        _with_signs_as_code(keep_source_links(parse_marked(markdown), sources)),
         longest=SECTION_CHARACTERS,
         measure=lambda piece: _measure_section(mrkdwn(piece)),
     )
+
+
+def _with_signs_as_code(text: Marked) -> Marked:
+    """Return a text in which words that Slack would read as formatting or emojis are code, because
+    Slack has no escapes.
+    """
+    signs = [sign.start() for sign in _READ_AS_FORMAT.finditer(text.text)]
+    borders = sorted({place for mark in text.marks for place in (mark.start, mark.end)})
+    settled: list[Mark] = []
+    for mark in text.marks:
+        if mark.kind in {"code", "pre", "link"} and (not settled or settled[-1].end <= mark.start):
+            settled.append(mark)
+    ends = [mark.end for mark in settled]
+    marks = list(text.marks)
+    for word in _WORD.finditer(text.text):
+        first, last = bisect_right(borders, word.start()), bisect_left(borders, word.end())
+        for start, end in pairwise((word.start(), *borders[first:last], word.end())):
+            place = bisect_right(ends, start)
+            is_settled = place < len(settled) and settled[place].start <= start
+            if not is_settled and bisect_left(signs, start) < bisect_left(signs, end):
+                marks.append(Mark(start, end, "code"))
+    return Marked(text.text, tuple(sorted(marks, key=lambda mark: (mark.start, -mark.end))))
 
 
 def _measure_section(text: str) -> int:
@@ -379,9 +411,13 @@ def _wrap_lines(text: str, sign: str) -> str:
     return "\n".join(lines)
 
 
-def _is_shown(mark: Mark) -> bool:
+def _is_shown(text: str, mark: Mark) -> bool:
     if mark.kind == "link":
         return mark.detail.startswith(("https://", "http://"))
+    if mark.kind in {"bold", "italic"}:
+        # Slack shows the signs themselves inside words.
+        sides = text[max(0, mark.start - 1) : mark.start] + text[mark.end : mark.end + 1]
+        return mark.end > mark.start and not any(map(_JOINED.match, sides))
     return mark.end > mark.start
 
 

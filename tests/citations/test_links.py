@@ -154,5 +154,26 @@ def test_titles_and_labels_are_plain_words() -> None:
     assert line == "a b ]8;;x [address removed] C&A"
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Enter <Vorname Nachname> or <key=value>.", r"Enter \<Vorname Nachname> or \<key=value>."),
+        ("5 < b and c > 3, if a < title and x > y", "5 < b and c > 3, if a < title and x > y"),
+        (r"\\. and \&amp; and \\\<a href=x>", r"\\. and \&amp; and \\\<a href=x>"),
+        ("<!-- not shown --> text", r"\<!-- not shown --> text"),
+        ("<img src=x>text", "text"),
+    ],
+)
+def test_what_is_no_element_that_loads_anything_stays_text(text: str, kept: str) -> None:
+    safe = keep_links(text, Allowed())
+
+    assert safe.text == kept
+    assert keep_links(safe.text, Allowed()).text == kept
+
+
+def test_a_title_keeps_its_placeholders() -> None:
+    assert plain_line("Offer for <Vorname Nachname>") == "Offer for <Vorname Nachname>"
+
+
 def test_nothing_is_allowed_by_default() -> None:
     assert keep_links(f"[a]({PAGE})", Allowed()).text == "a"

@@ -2,6 +2,7 @@ import pytest
 
 from citations.marking import (
     LiteralBrackets,
+    LiteralWords,
     escape_brackets,
     keep_known_marks,
     map_marks,
@@ -56,6 +57,29 @@ def test_brackets_of_a_document_between_the_same_words_are_text() -> None:
     assert written == r"It ends within \[14\] days. [2] See \[1\] \[2\] \[9\] above [1]."
     assert read_marks(written) == (2, 1)
     assert shown_text(written) == "It ends within [14] days. [2] See [1] [2] [9] above [1]."
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("It is 2*3*4. [1]", r"It is 2\*3\*4. [1]"),
+        (
+            "Is it (2*3*4)? Or **2*3*4**[1], not 2*3*5?",
+            r"Is it (2\*3\*4)? Or **2\*3\*4**[1], not 2*3*5?",
+        ),
+        (r"Open \\server\share, `2*3*4`.", r"Open \\\server\share, `2*3*4`."),
+        ("*Enter* <serial> and *name*.", r"*Enter* \<serial> and *name*."),
+        ("- > 3 kW at ~~400 euros~~ 350", r"- \> 3 kW at ~~400 euros~~ 350"),
+        ("> 4 kg\n> so", "> 4 kg\n> so"),
+    ],
+)
+def test_words_of_a_document_with_signs_of_markdown_are_literal(written: str, kept: str) -> None:
+    source = r"Use 2*3*4 in \\server\share; name is <serial>; a > 3 kW drive, ~~400 euros~~ 350."
+
+    escaped = LiteralWords([source]).escape(written)
+
+    assert escaped == kept
+    assert LiteralWords([source]).escape(escaped) == kept
 
 
 def test_documents_are_escaped_in_prose_alone() -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from agents.agent import ProgressStep
+from citations.verbatim import as_markdown
 from cli.printing import columns, print_line, print_reply, reply_lines, say_json, wrap
 from config.texts import load_texts
 from deploy.generate.pods import find_step, list_steps
@@ -61,11 +62,14 @@ def test_prose_is_folded_and_code_is_not() -> None:
     assert max(len(line) for line in lines if line != code) <= 80
 
 
-def test_brackets_of_a_document_stand_without_the_backslashes_of_markdown() -> None:
+def test_brackets_of_a_document_stand_without_the_backslashes_of_markdown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = "Within \\[14\\] days, see `a\\[1\\]` [1].\n\n```\nb\\[2\\]\n```"
 
-    lines = reply_lines(reply(text=text))
+    print_reply(reply(text=text))
 
+    lines = capsys.readouterr().out.splitlines()
     assert lines[:5] == ["Within [14] days, see `a\\[1\\]` [1].", "", "```", "b\\[2\\]", "```"]
 
 
@@ -268,3 +272,43 @@ def test_no_line_begins_with_the_sign_of_a_menu_path() -> None:
     lines = [line for width in range(8, 80) for line in wrap(path, width)]
 
     assert [line for line in lines if line.startswith((">", "-"))] == []
+
+
+VALUES = r"""2*3*4, _private_, **/*.py, C:\temp\new, \\server\share, <serial>, ~5, 1 | 2, $5 and $6
+
+m[2]
+
+> 3 kW
+
++ 5 V
+
+| Code | Pattern |
+|---|---|
+| 2**3**4 | a\|b |
+| _x_ | \\server |"""
+
+
+def test_values_of_a_document_are_printed_as_they_stand_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_reply(reply(text=as_markdown(VALUES)))
+
+    printed = capsys.readouterr().out
+    words = " ".join(printed.split())
+    assert words.startswith(" ".join(VALUES.partition("\n\n|")[0].split()))
+    assert "| 2**3**4 | a|b      |\n| _x_     | \\\\server |\n" in printed
+
+
+def test_columns_count_marks_of_thai_and_joined_signs_as_no_column() -> None:
+    assert columns("\u0e17\u0e35\u0e48\u0e19\u0e31\u0e48\u0e19") == 3
+    assert columns("a\u200db") == 2
+
+
+def test_numbers_and_names_in_japanese_text_stay_on_one_line() -> None:
+    value = "\uff11\uff12\uff0c\uff13\uff10\uff10\u5186\u3001A-100/3\u3001"
+
+    lines = wrap(f"\u4fa1\u683c{value}" * 20)
+
+    assert len(lines) > 3
+    assert sum(line.count("A-100/3") for line in lines) == 20
+    assert sum(line.count("\uff11\uff12\uff0c\uff13\uff10\uff10") for line in lines) == 20

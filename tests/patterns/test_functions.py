@@ -10,7 +10,9 @@ from citations.blocks import read_blocks, remove_blocks
 from citations.citing import cite
 from citations.claims import citations, only_known, split_units
 from citations.facts import KnownNumbers
+from citations.marking import hide_escapes
 from citations.proof import ProofSource, SourceTexts
+from citations.verbatim import as_markdown
 from citations.wording import find_secret_words
 from gateway.chat.marked_text import parse_marked
 from gateway.slack.channel import messages as slack_messages
@@ -43,6 +45,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "natural": natural,
     "code_spans": lambda text: list(code_spans(text)),
     "marked": parse_marked,
+    "as_markdown": as_markdown,
+    "hide_escapes": hide_escapes,
     "slack_said": lambda text: slack_said(text, without="U1"),
     "slack": lambda text: slack_messages(text, (), (), title="Sources"),
     "telegram": lambda text: telegram_messages(text, (), title="Sources"),

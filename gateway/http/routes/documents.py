@@ -29,6 +29,7 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from broker.errors import BrokerUnavailableError
 from citations.addresses import find_addresses, host_and_port
+from citations.verbatim import as_markdown
 from gateway.http.access import Principal, choose_language
 from gateway.http.context import HttpChannel, may_see
 from gateway.http.errors import (
@@ -94,7 +95,7 @@ MOST_CHARACTERS = 400_000
 LONGEST_LINE = 20_000
 """A longer line is shown without formatting."""
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
-_READ = ("backticks", "blockquote", "code", "fence", "hr", "list", "table")
+_READ = ("backticks", "escape", "fence", "list", "strikethrough", "table")
 REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
 """Wide tables can be scrolled, also with the keyboard, and are announced by screen readers."""
 
@@ -204,7 +205,12 @@ def reader_router(
             return _page(_notice(channel, request, "reader_gone"), status=404)
         cited = channel.words("reader_cited", document.language)
         make_page = partial(
-            document_page, document, cited=cited, ticket=ticket, link_hosts=channel.link_hosts
+            document_page,
+            document,
+            cited=cited,
+            shortened=channel.words("reader_shortened", document.language),
+            ticket=ticket,
+            link_hosts=channel.link_hosts,
         )
         return _page(await run_in_threadpool(make_page))
 
@@ -248,14 +254,17 @@ def document_page(
     document: ReadableDocument,
     *,
     cited: str,
+    shortened: str = "",
     ticket: str = "",
     link_hosts: Collection[str] = (),
 ) -> bytes:
-    """Return the page of a document, with the label `cited` above the cited part.
+    """Return the page of a document, with the label `cited` above the cited part, and the notice
+    `shortened` if the document is too long to be shown completely.
 
     Its pictures have URLs below the URL of the page, which ends with the `ticket`. URLs on
     `link_hosts` become links.
     """
+    is_long = sum(len(section.text) for section in document.sections) > MOST_CHARACTERS
     return _fill_template(
         title=document.title,
         crumbs=[crumb for crumb in document.crumbs if crumb != document.title],
@@ -263,7 +272,7 @@ def document_page(
         parts=list(_parts(document, link_hosts)),
         cited=cited,
         cited_id=CITED,
-        notice="",
+        notice=shortened if is_long else "",
         ticket=ticket,
     )
 
@@ -442,8 +451,8 @@ def _body(section: ReadableSection, text: str, title: str, link_hosts: Collectio
         return Markup("")
     if any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return Markup("<p>{}</p>").format(text)
-    # markdown-it escapes all text that is not a block.
-    return Markup(_BLOCKS.render(text, {"name": name, "link_hosts": link_hosts}))  # noqa: S704
+    shown = _BLOCKS.render(as_markdown(text), {"name": name, "link_hosts": link_hosts})
+    return Markup(shown)  # noqa: S704 - markdown-it escapes all text that is not a block
 
 
 @cache

@@ -95,17 +95,19 @@ function readList(parent, lines, at, reading, depth) {
   const first = ITEM.exec(lines[at]);
   if (!first || RULE.test(lines[at]) || depth >= DEEPEST_BLOCK) return at;
   const ordered = first[2].length > 1;
-  const start = ordered ? Number.parseInt(first[2], 10) : 1;
-  const list = ordered
-    ? make("ol", { start: start === 1 ? null : String(start), dir: "auto" })
-    : make("ul", { dir: "auto" });
+  const list = make(ordered ? "ol" : "ul", { dir: "auto" });
   let end = at;
+  let before = ""; // items keep their numbers, except where all are written with the same one
+  let count = 0;
   for (let found = first; found; found = sameKind(lines[end], first[2])) {
     const indent = Math.min(found[0].length, found[1].length + found[2].length + 1);
     const inner = [lines[end].slice(indent)];
     end += 1;
     while (end < lines.length && belongs(lines, end, indent)) inner.push(outdented(lines[end++], indent));
-    list.append(item(inner, reading, depth));
+    const number = found[2] === before ? count + 1 : Number.parseInt(found[2], 10);
+    list.append(item(inner, reading, depth, ordered && number !== count + 1 ? String(number) : null));
+    before = found[2];
+    count = number;
   }
   parent.append(list);
   return end;
@@ -137,8 +139,8 @@ function outdented(line, indent) {
 }
 
 /** Return an item; one that is a single paragraph holds its line alone. */
-function item(lines, reading, depth) {
-  const node = make("li"); // its text decides, with the others', which way the list goes
+function item(lines, reading, depth, number) {
+  const node = make("li", { value: number }); // its text decides, with the others', which way the list goes
   readBlocks(node, lines, { ...reading }, depth + 1);
   const [first] = node.children;
   if (first?.localName === "p") first.replaceWith(...first.childNodes);

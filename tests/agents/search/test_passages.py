@@ -1,9 +1,13 @@
+import html
+import re
+
 import pytest
+from markdown_it import MarkdownIt
 
 from agents.search.passages import SelectedPassage, compose_passages
 from envelope.sources import FoundPart, SourceReference
 
-LIST = "Before you start:\n\n1. Open **Routing**.\n2. Choose New.\n   - Give it a name.\n3. Save."
+LIST = "Before you start:\n\n1. Open Routing.\n2. Choose New.\n   - Give it a name.\n3. Save."
 CODE = "Python:\n\n```python\nsend(rule)\n\nwait(rule)\n```"
 STEPS = "1. Run it:\n\n```\nrun\n```\n\n2. Wait for the end of the run.\n3. Look at it."
 HEADER = "| Country | Price |\n|---|---|"
@@ -171,12 +175,24 @@ def test_neighbouring_words_of_the_question_are_marked_together_in_any_form() ->
     assert passage.marked == {"Routing rules", "routes"}
 
 
-def test_no_mark_is_put_into_an_address_a_link_or_a_tag() -> None:
+def test_values_of_a_passage_are_written_so_that_markdown_shows_them() -> None:
+    text = "The rule is 2*3*4 for _rule_ in \\\\server, see <rule> and m[2].\n\n> 3 rules"
+
+    [passage] = compose("rule", text, hits=((1, text),))
+
+    shown = MarkdownIt("commonmark", {"html": True}).render(passage.text)
+    assert re.sub(r"</?(?:strong|p)>", "", html.unescape(shown)).strip() == text.replace(
+        "\n\n", "\n"
+    )
+    assert passage.marked == {"rule", "rules"}
+
+
+def test_no_mark_is_put_into_an_address_or_a_link() -> None:
     text = "The [rule page](https://rule.test/rule) <rule> and https://rule.test/rule are here."
 
     [passage] = compose("rule", text, hits=((1, text),))
 
-    assert passage.text == text.replace("[rule", "[**rule**")
+    assert passage.text == text.replace("[rule", "[**rule**").replace("<rule", r"\<**rule**")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +257,7 @@ def test_sources_of_which_no_part_was_found_are_shown_from_the_first() -> None:
 
 def test_a_mark_that_tells_a_model_of_a_cut_is_not_shown() -> None:
     text = f"[... 40 words left out]\n\n{LIST}\n\n[... the same for CLI left out: 9 words]"
-    step = "1. Open **Routing**."
+    step = "1. Open Routing."
 
     around = compose("How do I open Routing?", text, hits=((1, step),))
     without_hit = compose("How do I open Routing?", text)

@@ -72,7 +72,7 @@ def test_each_cell_is_a_finding_or_said_to_be_missing() -> None:
     assert table.render("Item", "not found") == (
         "| Item | price | support |\n"
         "| --- | --- | --- |\n"
-        "| Alfa | 12 euros / a month [1] | not found |\n"
+        "| Alfa | 12 euros \\| a month [1] | not found |\n"
         "| Beta | not found | not found |"
     )
     prices = make_table(("Alfa", "Beta"), ("price",), cells, {"Beta": "not read: too busy"})

@@ -60,6 +60,18 @@ def test_marks_cover_the_words_that_were_marked(
     assert [describe_mark(mark) for mark in made.marks] == covered
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("3. a\n5. b\n6. c", "3. a\n5. b\n6. c"),
+        ("1. a\n1. b\n1. c", "1. a\n2. b\n3. c"),
+        ("01) a\n03) b", "01) a\n03) b"),
+    ],
+)
+def test_items_keep_their_numbers(text: str, shown: str) -> None:
+    assert parse_marked(text).text == shown
+
+
 @pytest.mark.parametrize("text", ["![](https://example.org/a.png)", "#", "[](https://a.org)", ">"])
 def test_a_text_of_which_nothing_would_be_left_stays_as_it_was_written(text: str) -> None:
     assert parse_marked(text).text == text

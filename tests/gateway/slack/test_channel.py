@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from citations.verbatim import as_markdown
 from envelope.role import Role
 from gateway.answer import Source
 from gateway.chat.marked_text import plain_title
@@ -67,6 +68,28 @@ def test_every_message_is_within_the_limits_of_slack(markdown: str, count: int) 
         assert allows(item["text"], item["blocks"]), json.dumps(item)[:300]
         assert len(json.dumps(item["blocks"], ensure_ascii=False)) <= ALL_CHARACTERS
         assert len(item["text"].encode()) <= UPDATE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("2*3*4 and a_b_c, ~5 or 5*", "2*3*4 and a_b_c, ~5 or 5*"),
+        ("Set _private_ and ~old~, (*x*).", "Set `_private_` and `~old~,` `(*x*).`"),
+        ("Set _one two_ now", "Set `_one` two_ now"),
+        ("> 3 kW\n\n1 > 0", "`&gt;` 3 kW\n\n1 &gt; 0"),
+        ("At 12:30:45 use :ref: or `:key:`", "At 12:30:45 use `:ref:` or `:key:`"),
+    ],
+)
+def test_values_that_slack_would_read_as_formatting_are_code(text: str, written: str) -> None:
+    [message] = render_blocks(as_markdown(text), [], [])
+
+    assert message["blocks"][0]["text"]["text"] == written
+
+
+def test_bold_letters_inside_words_get_no_signs_of_slack() -> None:
+    [message] = render_blocks("\u6dfb**\u8def**\u7531, **Rout**ing and **rules**", [], [])
+
+    assert message["blocks"][0]["text"]["text"] == "\u6dfb\u8def\u7531, Routing and *rules*"
 
 
 def test_sources_stand_below_the_answer_ten_in_a_block() -> None:

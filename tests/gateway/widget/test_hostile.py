@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
+from citations.verbatim import as_markdown
 from envelope.role import Role
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import open_context, serve_parts
@@ -158,7 +159,8 @@ async def test_monstrous_markdown_is_read_in_no_time(workbench: Page, name: str)
         ("one\ntwo", '<p dir="auto">one two</p>'),
         ("one  \ntwo", "one<br>two"),
         ("1. a\n2. b\n   - c\n\n3. d", '<ol dir="auto"><li>a</li>'),
-        ("3. a\n4. b", '<ol start="3"'),
+        ("3. a\n4. b", '<ol dir="auto"><li value="3">a</li><li>b</li></ol>'),
+        ("1. a\n1. b\n4. c", '<li>a</li><li>b</li><li value="4">c</li>'),
         ("- a\n\n  more", '<li>a<p dir="auto">more</p></li>'),
         ("### deep", '<h3 dir="auto">deep</h3>'),
         ("> said\n> so", '<blockquote dir="auto"><p dir="auto">said so</p></blockquote>'),
@@ -182,3 +184,22 @@ async def test_markdown_is_read_as_it_is_meant(workbench: Page, markdown: str, h
     read: dict[str, Any] = await workbench.evaluate(RENDER, markdown)
 
     assert html in read["html"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"2*3*4 **/*.py _private_ __init__.py 5 * 3 *** a~~b ~5 ~/x",
+        r"\\server\share C:\temp\new ^\d\.\d$ <serial> <a href=x> &nbsp; $5 and $6 1 | 2",
+        "> 3 kW",
+        "+ 5 V",
+        "# 12",
+        "01. a",
+        "m[2] [1] [x](y) ![a_*b*]",
+        "1`000 and 2`000",
+    ],
+)
+async def test_text_of_documents_is_read_as_it_stands_there(workbench: Page, text: str) -> None:
+    read: dict[str, Any] = await workbench.evaluate(RENDER, as_markdown(text))
+
+    assert read["text"] == text

@@ -97,6 +97,93 @@ def test_a_small_table_is_whole_and_a_large_one_repeats_its_header() -> None:
     assert [row for chunk in large for row in chunk.text.split("\n")[2:]] == rows
 
 
+def table_page(*rows: list[str]) -> Page:
+    lines = [f"| {' | '.join(row)} |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
+    return Page("t.md", "T", (Block(BlockKind.TABLE, "\n".join(lines)),))
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in row[1:-1].split("|")] for row in text.split("\n")]
+
+
+def test_a_long_row_becomes_rows_with_its_label_below_the_same_columns() -> None:
+    steps = [f"Step {step} needs care." for step in range(60)]
+    page = table_page(
+        ["Hose", "Instruction", "Pressure"],
+        ["H1", " ".join(steps), "5 bar"],
+        ["H2", "None.", "7 bar"],
+    )
+
+    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+
+    rows = [row for header, _, *body in chunks for row in body]
+    assert all(header == ["Hose", "Instruction", "Pressure"] for header, *_ in chunks)
+    assert len(chunks) > 1
+    assert {row[0]: row[2] for row in rows if row[2]} == {"H1": "5 bar", "H2": "7 bar"}
+    assert " ".join(row[1] for row in rows if row[0] == "H1") == " ".join(steps)
+
+
+@pytest.mark.parametrize("count", [40, 150])
+def test_a_table_of_many_columns_keeps_the_name_of_every_column_and_row(count: int) -> None:
+    names = ["Device", *(f"Attribute number {n}" for n in range(1, count))]
+    page = table_page(names, *([f"D{r}", *(f"v{r}.{n}" for n in range(1, count))] for r in "123"))
+
+    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+
+    read = {
+        (row[0], name): value
+        for header, _, *body in chunks
+        for row in body
+        for name, value in zip(header[1:], row[1:], strict=True)
+    }
+    assert read == {
+        (f"D{row}", f"Attribute number {n}"): f"v{row}.{n}"
+        for row in "123"
+        for n in range(1, count)
+    }
+
+
+@pytest.mark.parametrize("kind", [BlockKind.TEXT, BlockKind.ITEM])
+def test_every_part_of_struck_out_text_is_marked(kind: BlockKind) -> None:
+    old = [f"The fare of line {n} is {n} euros." for n in range(60)]
+    text = f"Valid since May. ~~{' '.join(old)}~~ The fare is `~~` 5 euros, or ~~ 7."
+    page = Page("t.md", "T", (Block(kind, text),))
+
+    chunks = chunking.split_page(page, "t")
+
+    assert len(chunks) > 2
+    assert all(f"~~{line}~~" in "".join(c.text for c in chunks) for line in old)
+    assert not [c for c in chunks for line in old if line in c.text.replace(f"~~{line}~~", "")]
+    assert chunks[-1].text.endswith("~~ The fare is `~~` 5 euros, or ~~ 7.")
+
+
+def test_code_in_a_sentence_is_not_split() -> None:
+    code = '`echo "One. Two.  Three." && run --all`'
+
+    chunks = cut(f"{prose(9)} Then type {code} {'and wait ' * 40} and repeat {code} again.")
+
+    assert sum(chunk.text.count(code) for chunk in chunks) == 2
+    assert sum(chunk.text.count("echo") for chunk in chunks) == 2
+
+
+def test_a_number_in_writing_without_spaces_is_not_cut() -> None:
+    amount = "\uff11\uff0c\uff12\uff13\uff14\uff0c\uff15\uff16\uff17\u5186\u3001"
+
+    chunks = cut("\u8aad" * 7 + f"\u91d1\u984d{amount}" * 100)
+
+    assert sum(chunk.text.count(amount) for chunk in chunks) == 100
+
+
+def test_a_long_line_of_code_is_cut_between_words() -> None:
+    line = " ".join(f"value_{number}={number}" for number in range(1000))
+
+    chunks = cut(f"```\n{line}\n```")
+
+    parts = [chunk.text.removeprefix("```\n").removesuffix("\n```") for chunk in chunks]
+    assert len(parts) > 1
+    assert "".join(parts) == line
+
+
 LONG_WORDS = ["abcdefghijklmno"] * 66
 HOSTILE = {
     "a header much longer than its rows": lambda size: [
