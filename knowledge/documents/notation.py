@@ -29,16 +29,18 @@ _DEEPEST_FORMULA = 60
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
           (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 _NUMBERINGS = {
-    "lowerLetter": "a loweralpha alphaLc",
-    "upperLetter": "A upperalpha alphaUc",
-    "lowerRoman": "i lowerroman romanLc",
-    "upperRoman": "I upperroman romanUc",
+    "lowerLetter": "alphaLc",
+    "upperLetter": "alphaUc",
+    "lower-alpha": "a loweralpha lower-latin",
+    "upper-alpha": "A upperalpha upper-latin",
+    "lowerRoman": "i lowerroman romanLc lower-roman",
+    "upperRoman": "I upperroman romanUc upper-roman",
     "decimalZero": "decimal-leading-zero",
 }
 NUMBERINGS = {
     other: name for name, others in _NUMBERINGS.items() for other in (name, *others.split())
 }
-"""The names of numbering styles in other formats than Word's, with their names in Word."""
+"""The names of numbering styles in other formats than Word's, with their names in Word or CSS."""
 _LARGEST_ROMAN = 4000
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
@@ -149,6 +151,9 @@ def write_number(number: int, style: str) -> str:
     if style in ("lowerLetter", "upperLetter") and number > 0:
         letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
         return letter if style == "lowerLetter" else letter.upper()
+    if style in ("lower-alpha", "upper-alpha") and number > 0:
+        letters = _write_letters(number)
+        return letters if style == "lower-alpha" else letters.upper()
     if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
         roman = _write_roman(number)
         return roman if style == "lowerRoman" else roman.upper()
@@ -200,6 +205,17 @@ def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
         is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
         joined += f" {text}" if is_behind and text[:1].isalnum() else text
     return joined
+
+
+def _write_letters(number: int) -> str:
+    """Return a number as letters: `z` is followed by `aa` and `ab`, whereas Word continues with
+    `aa` and `bb`.
+    """
+    written = ""
+    while number > 0:
+        number, letter = divmod(number - 1, 26)
+        written = chr(ord("a") + letter) + written
+    return written
 
 
 def _write_roman(number: int) -> str:

@@ -37,6 +37,7 @@ _NAMES = (
     "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
     "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
     "width height max-width max-height overflow overflow-x overflow-y font font-size color "
+    "list-style list-style-type "
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
@@ -135,11 +136,13 @@ def appearance_inside(
     ruled: Declarations,
     *,
     has_stylesheets: bool = False,
+    may_be_moved: bool = False,
 ) -> Appearance | None:
     """Return the appearance of text in an element, or None if the element is hidden.
 
     `ruled` are the declarations in the page's style elements that apply to the element. With
     `has_stylesheets`, the page has external style sheets, so a class may set an unknown background.
+    With `may_be_moved`, an element that is moved off screen or clipped is not hidden.
     """
     # Content hidden by `until-found` can be found by a search in the page.
     is_hidden = attributes.get("hidden", "until-found") != "until-found"
@@ -153,7 +156,7 @@ def appearance_inside(
     styles = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
     if not styles and not (classes and has_stylesheets):
         return outer
-    if hides_subtree(styles):
+    if hides_subtree(styles, may_be_moved=may_be_moved):
         return None
     return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
 
@@ -195,16 +198,15 @@ def parse_declarations(style: str) -> dict[str, str]:
     return declarations
 
 
-def hides_subtree(styles: Declarations) -> bool:
+def hides_subtree(styles: Declarations, *, may_be_moved: bool = False) -> bool:
     """Return whether the element is hidden with all its children, regardless of their styles."""
-    return (
+    is_hidden = (
         styles.get("display") == "none"
         or styles.get("content-visibility") == "hidden"
         or _is_faint(styles)
-        or _is_clipped(styles)
-        or _is_far_away(styles)
-        or _is_collapsed(styles)
     )
+    is_moved = _is_clipped(styles) or _is_far_away(styles) or _is_collapsed(styles)
+    return is_hidden or (is_moved and not may_be_moved)
 
 
 def font_is_tiny(styles: Declarations) -> bool | None:

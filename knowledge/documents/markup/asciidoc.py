@@ -1,10 +1,16 @@
 """Reads AsciiDoc: sections, lists, listings, tables, admonitions. Includes are not resolved, and no
 code is run.
+
+Conditions (`ifdef`, `ifndef`, `ifeval`) are applied if the document, or the output as HTML, decides
+them. Otherwise nothing is chosen: their content stands between the condition and `(end if)`.
 """
 
 import csv
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.notation import NUMBERINGS, Script, Span, join_spans, write_number
@@ -13,6 +19,7 @@ from knowledge.documents.page import (
     Anchors,
     Block,
     BlockKind,
+    LeftOutCounts,
     Page,
     Picture,
     make_code,
@@ -20,7 +27,20 @@ from knowledge.documents.page import (
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
-_ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t](.*))?\Z")
+_ATTRIBUTE = re.compile(r":(!?)([\w-]{1,60})(!?):(?:[ \t](.*))?\Z")
+_CONDITION = re.compile(r"(\\?)(ifdef|ifndef|ifeval|endif)::([^\s\[\]]{0,300})\[(.{0,1000})\]\Z")
+_COMPARISON = re.compile(r"([^=!<>]{1,300}?)[ ]{0,9}([=!<>]=|[<>])[ ]{0,9}([^=!<>]{1,300})\Z")
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_END_IF = "(end if)"
+# What Asciidoctor sets when it writes HTML; attributes of other outputs and of viewers are not set.
+_OUTPUT = {
+    "backend": "html5", "backend-html5": "", "basebackend": "html", "basebackend-html": "",
+    "filetype": "html", "filetype-html": "", "asciidoctor": "",
+}  # fmt: skip
+_OTHER_OUTPUTS = ("backend-", "basebackend-", "filetype-", "env-github", "env-browser")
 _ANCHOR = re.compile(
     r"\[\[([^\[\],]{1,100})(?:,[^\[\]]{0,200})?\]\]\Z|\[#([^\[\],.%]{1,100})[^\[\]]{0,100}\]\Z"
 )
@@ -34,10 +54,17 @@ _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t](.*)\Z")
 _DIRECTIVE = re.compile(r"(include|video|audio|toc)::(.{0,300})\Z")
 _IMAGE = re.compile(r"image:{1,2}([^\s\[\]:]{1,500})\[([^\[\]\n]{0,500})\]")
 _IMAGE_TITLE = re.compile(r"\btitle=\"([^\"]{1,300})\"")
-_IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
+_IGNORED = re.compile(r"//(?!//)")
 _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
+_LONGEST_VALUE = 4000
+_EXCLUDED = "a condition excludes it from the page"
+_UNDECIDED = "its value depends on a condition that the document does not decide"
+_EMBEDDED = "recordings are not read"
+_NOT_READ = {
+    "include": "other files are not included", "video": _EMBEDDED, "audio": _EMBEDDED,
+}  # fmt: skip
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
@@ -70,14 +97,27 @@ _HELD = re.compile("\x1a(\\d{1,9})\x1a")
 _KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
 
 
+@dataclass(slots=True)
+class _Condition:
+    """An open condition; `holds` is None if the document does not decide it."""
+
+    wording: str
+    holds: bool | None
+    default_of: str = ""
+    is_code: bool = False
+
+
 class _AsciiDocReader:
     """Reads the lines in a single pass and keeps the attributes set so far."""
 
-    def __init__(self, lines: list[str]) -> None:
-        self.attributes: dict[str, str] = {}
-        self.warnings: list[str] = []
-        self._lines = lines
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.attributes = dict(_OUTPUT)
+        self.left_out = LeftOutCounts()
+        self._unset: set[str] = set()
+        self._lines = list(lines)
         self._at = 0
+        self._open: list[_Condition] = []
+        self._marks: list[str] = []
         self._anchors = Anchors()
         self._anchor: str | None = None
         self._style = ""
@@ -89,11 +129,100 @@ class _AsciiDocReader:
         self._depths: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
+        while self._find_line():
+            if _END_IF in self._marks:
+                yield from self._write_marks()
+            yield from self._line(self._take_line())
+        yield from self._end()
+        yield from self._write_marks()
+
+    def _find_line(self, *, is_code: bool = False) -> bool:
+        """Move to the next line that no condition excludes; return whether there is one."""
         while self._at < len(self._lines):
             line = self._lines[self._at].rstrip()
+            match = _CONDITION.match(line)
+            is_directive = match is not None and not match[1]
+            excluding = next((part for part in self._open if part.holds is False), None)
+            if match is not None and is_directive:
+                is_directive = self._follow(match, is_code=is_code)
+            elif excluding is not None and line:
+                self.left_out.add("line", _EXCLUDED, name=excluding.wording.strip("(:)"))
+            if not is_directive and excluding is None:
+                return True
             self._at += 1
-            yield from self._line(line)
-        yield from self._end()
+        return False
+
+    def _follow(self, match: re.Match[str], *, is_code: bool) -> bool:
+        """Open or close a condition; return False if its line stays, as in code."""
+        if match[2] != "endif":
+            condition = self._check(match[2], match[3].lower(), match[4])
+            if any(part.holds is False for part in self._open):
+                condition.holds = True
+            self._open.append(condition)
+            condition.is_code = is_code and condition.holds is None
+            if condition.holds is None and not is_code:
+                self._marks.append(condition.wording)
+            return not condition.is_code
+        condition = self._open.pop() if self._open else _Condition("", holds=True)
+        if condition.holds is not None or condition.is_code:
+            return not condition.is_code
+        if self._marks[-1:] == [condition.wording]:
+            self._marks.pop()
+        else:
+            (self._held or self._marks).append(_END_IF)
+        return True
+
+    def _check(self, kind: str, target: str, text: str) -> _Condition:
+        if kind == "ifeval":
+            return _Condition(f"(if `{text}`:)", self._compare(text))
+        mark, word = ("+", "and") if "+" in target else (",", "or")
+        names = target.split(mark)
+        settles = mark == ","
+        results = [self._is_set(name) for name in names]
+        holds = settles if settles in results else None if None in results else not settles
+        listed = f" {word} ".join(f"`{name}`" for name in names)
+        verb = "are" if word == "and" else "is"
+        if kind == "ifdef":
+            return _Condition(f"(if {listed} {verb} set:)", holds)
+        holds = None if holds is None else not holds
+        return _Condition(f"(unless {listed} {verb} set:)", holds, default_of=target)
+
+    def _is_set(self, name: str) -> bool | None:
+        if name in self.attributes:
+            return True
+        return False if name in self._unset or name.startswith(_OTHER_OUTPUTS) else None
+
+    def _compare(self, text: str) -> bool | None:
+        match = _COMPARISON.match(text.strip())
+        sides = [self._fill(side) for side in match.group(1, 3)] if match is not None else []
+        if match is None or any(map(_INLINE_ATTRIBUTE.search, sides)):
+            return None
+        try:
+            return _OPERATORS[match[2]](*map(_parse_value, sides))
+        except TypeError:
+            return False
+
+    def _fill(self, text: str) -> str:
+        """Return text with the values of known attributes."""
+        return _INLINE_ATTRIBUTE.sub(
+            lambda found: self.attributes.get(found[1].lower(), found[0]), text
+        )
+
+    def _take_line(self) -> str:
+        line = self._lines[self._at].rstrip()
+        self._at += 1
+        return line[1:] if line.startswith("\\") and _CONDITION.match(line) else line
+
+    def _write_marks(self) -> Iterator[Block]:
+        """Write the conditions that begin or end before the next block."""
+        marks, self._marks = " ".join(self._marks), []
+        if marks:
+            yield Block(BlockKind.TEXT, self._plain(marks))
+
+    def _hold(self, text: str) -> None:
+        """Add a line to the current text, after the conditions that begin before it."""
+        self._held += *self._marks, text
+        self._marks = []
 
     def _line(self, line: str) -> Iterator[Block]:
         if not line or line == "+":
@@ -104,13 +233,16 @@ class _AsciiDocReader:
             return
         elif (match := _TABLE_FENCE.match(line)) is not None:
             yield from self._end()
-            rows = read_table(self._take_until(line), self._style, self._plain, line[0])
+            yield from self._write_marks()
+            taken = self._take_until(line, is_code=False)
+            rows = read_table(taken, self._style, self._plain, line[0])
             self._style = ""
             yield from write_table(rows)
         elif (match := _FENCE.match(line)) is not None:
             yield from self._end()
             yield from self._fence(match[1], match[2])
         elif not self._held and (match := _IMAGE.fullmatch(line)) is not None:
+            yield from self._write_marks()
             yield Block(BlockKind.TEXT, "", pictures=(self._picture(match, self._title),))
         elif not self._held and self._note(line):
             return
@@ -120,36 +252,58 @@ class _AsciiDocReader:
     def _note(self, line: str) -> bool:
         """Return whether a line between blocks describes the next block."""
         if (match := _ATTRIBUTE.match(line)) is not None:
-            self.attributes[match[1].strip("!").lower()] = (match[2] or "").strip()
+            self._set_attribute(match)
         elif (match := _ANCHOR.match(line)) is not None:
             self._anchor = match[1] or match[2]
         elif (match := _BLOCK_ATTRIBUTES.match(line)) is not None:
             self._style = match[1]
         elif (match := _DIRECTIVE.match(line)) is not None:
-            if match[1] == "include":
-                self.warnings.append(f"the file {match[2].partition('[')[0]} was not included")
+            name = f"{match[1]} {match[2].partition('[')[0]}".strip()
+            if match[1] != "toc":
+                self.left_out.add("directive", _NOT_READ[match[1]], name=name)
         else:
             return line in _BREAKS
         return True
 
+    def _set_attribute(self, match: re.Match[str]) -> None:
+        """Set or unset an attribute; in an undecided condition, its value becomes unknown.
+
+        An exception is a value that is only set if the attribute has none.
+        """
+        name, value = match[2].lower(), (match[4] or "").strip()
+        while value.endswith(" \\") and self._find_line():
+            value = value[:-1] + self._take_line().strip()
+        value = self._fill(value) if len(value) <= _LONGEST_VALUE else value
+        is_unknown = any(not part.holds and part.default_of != name for part in self._open)
+        self.attributes.pop(name, None)
+        self._unset.discard(name)
+        if is_unknown:
+            self.left_out.add("attribute", _UNDECIDED, name=name)
+        elif match[1] or match[3]:
+            self._unset.add(name)
+        else:
+            self.attributes[name] = value
+
     def _text_line(self, line: str) -> Iterator[Block]:
         if (match := _HEADING.match(line)) is not None and not self._held:
             yield self._heading(len(match[1]), match[2])
+            yield from self._write_marks()
         elif (match := _ITEM.match(line)) is not None:
             yield from self._end()
             self._marker = self._item_marker(match[1])
-            self._held = [match[2]]
+            self._hold(match[2])
         elif (match := _TERM.match(line)) is not None and "[" not in match[1]:
             yield from self._end()
-            self._held = [f"{match[1]}: {match[2]}" if match[2] else f"{match[1]}:"]
+            self._hold(f"{match[1]}: {match[2]}" if match[2] else f"{match[1]}:")
         elif not self._held and (title := _TITLE.match(line)) is not None:
+            yield from self._write_marks()
             self._title = self._plain(title[1])
             yield Block(BlockKind.TEXT, self._title)
         elif not self._held and line[0] in " \t" and not self._marker:
             self._at -= 1
             yield from self._literal()
         else:
-            self._held.append(line.strip())
+            self._hold(line.strip())
 
     def _heading(self, level: int, text: str) -> Block:
         shown = self._plain(text)
@@ -182,7 +336,9 @@ class _AsciiDocReader:
 
     def _goes_on(self) -> bool:
         """Return whether the next non-empty line is an item of the same list."""
-        following = self._lines[self._at] if self._at < len(self._lines) else ""
+        following = ""
+        while self._find_line() and not (following := self._lines[self._at].rstrip()):
+            self._at += 1
         return _ITEM.match(following) is not None or following == "+"
 
     def _end(self) -> Iterator[Block]:
@@ -212,6 +368,7 @@ class _AsciiDocReader:
         if mark[0] == "/":
             self._take_until(mark)
         elif mark[0] in _VERBATIM and mark != "--":
+            yield from self._write_marks()
             body = "\n".join(self._take_until(mark))
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
@@ -225,20 +382,24 @@ class _AsciiDocReader:
 
     def _literal(self) -> Iterator[Block]:
         taken: list[str] = []
-        while self._at < len(self._lines) and self._lines[self._at].strip():
-            taken.append(self._lines[self._at].rstrip())
-            self._at += 1
+        while self._find_line(is_code=True) and self._lines[self._at].strip():
+            taken.append(self._take_line())
         indent = min(len(line) - len(line.lstrip()) for line in taken)
         yield from _write_code("", "\n".join(line[indent:] for line in taken))
 
-    def _take_until(self, mark: str) -> list[str]:
+    def _take_until(self, mark: str, *, is_code: bool = True) -> list[str]:
         taken: list[str] = []
         closing = "```" if mark.startswith("```") else mark
-        while self._at < len(self._lines):
-            line = self._lines[self._at].rstrip()
-            self._at += 1
+        while self._find_line(is_code=is_code):
+            line = self._take_line()
+            if taken and self._marks[:1] == [_END_IF]:
+                taken[-1] += f" {self._marks.pop(0)}"
             if line == closing:
                 break
+            if self._marks and line:
+                before, bar, cell = line.partition("|")
+                line = f"{before}{bar}{' '.join(self._marks)} {cell}"
+                self._marks = []
             taken.append(line)
         return taken
 
@@ -249,7 +410,7 @@ class _AsciiDocReader:
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is the document title or, if there is none, the first heading."""
     text, warnings = decode(data)
-    reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
+    reader = _AsciiDocReader(_unfold_conditions(text.split("\n")[:_MOST_LINES]))
     blocks = tuple(reader.blocks())
     headings = [block for block in blocks if block.level]
     top = min(headings, key=lambda block: block.level, default=None)
@@ -263,7 +424,8 @@ def read(data: bytes, source: str) -> Page:
             word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
         ),
         language=attributes.get("lang") or None,
-        warnings=(*warnings, *reader.warnings),
+        warnings=warnings,
+        left_out=reader.left_out.list(),
     )
 
 
@@ -300,6 +462,27 @@ def read_table(
         rows[-1].append(cell)
         filled += cell.columns
     return [row for row in rows if row]
+
+
+def _unfold_conditions(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with conditions of one line, such as `ifdef::web[text]`, as three lines."""
+    for line in lines:
+        match = _CONDITION.match(line.rstrip())
+        if match is not None and match[3] and match[4] and not match[1]:
+            yield from (f"{match[2]}::{match[3]}[]", match[4], "endif::[]")
+        else:
+            yield line
+
+
+def _parse_value(text: str) -> object:
+    """Return an operand of `ifeval`: a text in quotation marks, or a number."""
+    text = text.strip()
+    if text[:1] in ('"', "'"):
+        return text.strip("\"'")
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:

@@ -68,6 +68,7 @@ _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _STRUCK = frozenset({"s", "strike", "del"})
+_STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
 _CONTENT = "#main-content"
 _TITLE = "#title-text"
 _BREADCRUMBS = "#breadcrumbs li a"
@@ -96,7 +97,7 @@ class BlockWriter:
         self._struck = 0
         self._pictures: list[Picture] = []
         self._is_link = True
-        self._lists: list[int] = []
+        self._lists: list[tuple[int, int]] = []
         self._markers: list[str] = []
         self._place: str | None = None
         self._term = ""
@@ -177,23 +178,26 @@ class BlockWriter:
             self._scripts.append(script)
         self._struck += _is_struck(node)
         if tag in _LISTS:
-            self._lists.append(_read_count(node, "start", 1) - 1)
+            step = -1 if tag == "ol" and "reversed" in node.attributes else 1
+            first = 1 if step > 0 else sum(child.tag == "li" for child in node.iter())
+            self._lists.append((_read_count(node, "start", first) - step, step))
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
             self._text.append(Span("\n"))
 
     def _next_marker(self, node: LexborNode) -> str:
-        if not self._lists:
-            self._lists.append(0)
-        self._lists[-1] = _read_count(node, "value", self._lists[-1] + 1)
+        before, step = self._lists[-1] if self._lists else (0, 1)
+        number = _read_count(node, "value", before + step)
+        self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
             return "-"
         # docutils states the numbering as a class.
         stated = node.parent.attributes
-        names = (stated.get("type") or "", *(stated.get("class") or "").split())
-        numbering = next((name for name in names if name in NUMBERINGS), "")
-        return f"{write_number(self._lists[-1], numbering)}."
+        names = [part.attributes.get("type") or "" for part in (node, node.parent)]
+        names += (name for name in (stated.get("class") or "").split() if name in NUMBERINGS)
+        label = write_number(number, next(filter(None, names), ""))
+        return f"{label}." if label else "-"
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
@@ -249,12 +253,12 @@ def read(
     name_icons(tree)
     if find_stylesheet is not None:
         _insert_stylesheets(tree, find_stylesheet)
-    left_out = remove_hidden(tree)
+    is_book = find_stylesheet is not None
+    left_out = remove_hidden(tree, is_book=is_book)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
     main = exported[1] if exported is not None else None
-    is_book = find_stylesheet is not None
     content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
     return Page(
@@ -485,7 +489,13 @@ def _list_roles(node: LexborNode) -> Iterator[str]:
 
 
 def _is_struck(node: LexborNode) -> bool:
-    return node.tag in _STRUCK or STRUCK in (node.attributes.get("style") or "")
+    stated = node.attributes
+    classes = (stated.get("class") or "").split()
+    return (
+        node.tag in _STRUCK
+        or STRUCK in (stated.get("style") or "").lower()
+        or not _STRIKING_CLASSES.isdisjoint(classes)
+    )
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
@@ -531,7 +541,8 @@ def _is_in_link(node: LexborNode) -> bool:
 
 def _read_count(node: LexborNode, name: str, default: int) -> int:
     stated = (node.attributes.get(name) or "").strip()
-    return int(stated) if stated.isdecimal() and len(stated) < 7 else default
+    is_number = stated.removeprefix("-").isdecimal() and len(stated) < 7
+    return int(stated) if is_number else default
 
 
 def _identifier(node: LexborNode) -> str | None:

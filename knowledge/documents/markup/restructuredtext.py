@@ -5,6 +5,7 @@ configuration file is read. Unknown roles and directives (those of documentation
 read as their text.
 """
 
+import ast
 import io
 import re
 import textwrap
@@ -29,11 +30,12 @@ _KNOWN_ROLES = (
 _ROLE = re.compile(
     rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
 )
-_RAW_ROLE = re.compile(
-    r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})\([ \t]{0,40}raw", re.MULTILINE
+_STATED_ROLE = re.compile(
+    r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})(?:\([ \t]{0,40}(raw)?)?", re.MULTILINE
 )
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
+_STRUCK_ROLES = ("del", "s", "strike", "strikethrough", "line-through")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _NAVIGATION = frozenset({"toctree", "index"})
 """Directives whose content is not text of the page."""
@@ -48,6 +50,9 @@ _OMITTED = {
 _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
+_CONDITIONAL = frozenset({"only", "ifconfig"})
+_TAGS = {"html": True, **dict.fromkeys(("latex", "pdf", "epub", "man", "texinfo", "text"), False)}
+"""Tags of `only` that depend on the output."""
 _VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
 """Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
@@ -133,9 +138,35 @@ def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[n
             name=f"{name} {argument}"[:_LONGEST_NAME],
         )
         return []
+    if name in _CONDITIONAL:
+        holds = _check_tags(argument) if name == "only" else None
+        if holds is False:
+            left_out.add("directive", "it is for another output than HTML", name=f"only {argument}")
+            return []
+        body = body if holds else f"(if ``{argument}``:)\n\n{body}\n\n(end if)"
+        argument = ""
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
     return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1).children)
+
+
+def _check_tags(expression: str) -> bool | None:
+    """Return whether the tags of an `only` directive hold for HTML, or None if that is unknown."""
+    try:
+        return _check_tag(ast.parse(expression, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _check_tag(node: ast.expr) -> bool | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        holds = _check_tag(node.operand)
+        return None if holds is None else not holds
+    if isinstance(node, ast.BoolOp):
+        results = list(map(_check_tag, node.values))
+        settles = isinstance(node.op, ast.Or)
+        return settles if settles in results else None if None in results else not settles
+    return _TAGS.get(node.id) if isinstance(node, ast.Name) else None
 
 
 def _is_option(line: str) -> bool:
@@ -189,16 +220,24 @@ def _head_by_kind(box: "nodes.Element") -> "nodes.container":
 
 
 def _prepare(text: str) -> str:
-    raw = {"raw", "raw-html", *_RAW_ROLE.findall(text)}
+    stated = dict(_STATED_ROLE.findall(text))
+    raw = {"raw", "raw-html", *(name for name, is_raw in stated.items() if is_raw)}
     lines = (part for line in text.split("\n") for part in _split_line(line))
-    return _ROLE.sub(partial(_without_role, raw=raw), "\n".join(lines))
+    written = _ROLE.sub(partial(_without_role, raw=raw, stated=stated), "\n".join(lines))
+    used = [name for name in _STRUCK_ROLES if f":{name}:`" in written and name not in stated]
+    return "".join(f".. role:: {name}\n\n" for name in used) + written
 
 
-def _without_role(match: re.Match[str], raw: Collection[str]) -> str:
-    """Return the visible text of a role; raw output for another format is not text."""
+def _without_role(match: re.Match[str], raw: Collection[str], stated: Collection[str]) -> str:
+    """Return the visible text of a role; raw output for another format is not text.
+
+    Roles that the page defines, or that strike text out, stay as they are.
+    """
     role, text = match[1].rpartition(":")[2], match[2]
     if match[1] in raw:
         return ""
+    if match[1] in stated or match[1] in _STRUCK_ROLES:
+        return match[0]
     shown = _TARGET.sub("", text).lstrip("~!") or text
     return shown if role in _QUOTED_ROLES else f"``{shown}``"
 

@@ -53,3 +53,20 @@ def test_directives_that_are_not_read_are_counted_with_their_reason() -> None:
         (("include rates.rst",), "other files are not included"),
         (("raw html",), "raw output is not read"),
     ]
+
+
+def test_roles_that_strike_out_text_are_marked() -> None:
+    text = ".. role:: old\n   :class: strike\n\nWas :old:`400`, :del:`410`, :other:`420`.\n"
+
+    assert [block.text for block in blocks(text)] == ["Was ~~400~~, ~~410~~, `420`."]
+
+
+def test_content_for_other_output_is_left_out_and_other_conditions_are_stated() -> None:
+    page = restructuredtext.read(
+        b"A\n=\n\n.. only:: html or latex\n\n   Web.\n\n.. only:: not html\n\n   Paper.\n\n"
+        b".. only:: html and draft\n\n   Draft.\n",
+        "a.rst",
+    )
+
+    assert page.content == "# A\n\nWeb.\n\n(if `html and draft`:)\n\nDraft.\n\n(end if)"
+    assert [part.names for part in page.left_out] == [("only not html",)]

@@ -237,17 +237,51 @@ def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
     page = read(
         "a.adoc",
         "NOTE: See https://example.com/a[the guide] and xref:b.adoc[page b], <<start,here>>.\n\n"
-        "[WARNING]\n====\nDo not `DELETE /x/{id}`.\n====\n\nimage::a.png[]\ninclude::b.adoc[]\n"
-        "ifdef::web[]\nOnly web.\nendif::[]\n",
+        "[WARNING]\n====\nDo not `DELETE /x/{id}`.\n====\n\nimage::a.png[]\ninclude::b.adoc[]\n",
     )
 
     assert [block.text for block in page.blocks if block.text] == [
         "NOTE: See the guide and page b, here.",
         "WARNING:",
         "Do not `DELETE /x/{id}`.",
-        "Only web.",
     ]
-    assert page.warnings == ("the file b.adoc was not included",)
+    assert [part.names for part in page.left_out] == [("include b.adoc",), ("a.png",)]
+
+
+def test_conditions_that_a_document_decides_are_applied_in_asciidoc() -> None:
+    page = read(
+        "a.adoc",
+        "= A\n:pro:\n:version: 2\n:!beta:\n\nifdef::pro[]\nLimit 100.\nendif::[]\n"
+        "ifndef::pro[]\nLimit 10.\nendif::pro[]\n\nifdef::beta,backend-pdf[No.]\n\n"
+        'ifeval::["{version}" == "2"]\n----\nx\nifdef::beta[]\ny\nendif::[]\n----\nendif::[]\n',
+    )
+
+    assert [block.text for block in page.blocks] == ["A", "Limit 100.", "```\nx\n```"]
+    assert [(part.what, part.count) for part in page.left_out] == [("line", 3)]
+
+
+def test_content_with_an_undecided_condition_states_it_in_asciidoc() -> None:
+    page = read(
+        "a.adoc",
+        "Up to\nifdef::pro[100]\nifndef::pro[10]\nusers.\n\n. One\n\nifdef::a+b[]\n. Two\n"
+        "endif::[]\n. Three\n\n|===\n|Plan |Fee\n\nifeval::[{n} > 3]\n|Team |9\nendif::[]\n|===\n\n"
+        "ifdef::web[]\n== Web\n\nText.\nendif::[]\n\n"
+        "ifdef::web[:limit: 5]\nifndef::dir[:dir: img]\nAt {limit} in {dir}.\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Up to (if `pro` is set:) 100 (end if) (unless `pro` is set:) 10 (end if) users.",
+        "1. One", "2. (if `a` and `b` are set:) Two (end if)", "3. Three",
+        "| Plan | Fee |\n|---|---|\n| (if `{n} > 3`:) Team | 9 (end if) |",
+        "Web", "(if `web` is set:)", "Text. (end if)", "At {limit} in img.",
+    ]  # fmt: skip
+    assert [(part.what, part.names) for part in page.left_out] == [("attribute", ("limit",))]
+
+
+def test_an_attribute_of_asciidoc_can_use_others_and_continue_on_the_next_line() -> None:
+    page = read("a.adoc", "= A\n:base: https://a.example\n:url: {base}/b \\\n  and more\n\n{url}\n")
+
+    assert page.blocks[-1].text == "https://a.example/b and more"
 
 
 PICTURES = [
@@ -344,3 +378,14 @@ def test_numbers_of_lists_and_text_struck_out_by_a_style_sheet_are_read_from_htm
     assert [(part.what, part.names) for part in page.left_out] == [
         ("embedded element", ("https://x.example/map",))
     ]
+
+
+def test_lists_are_numbered_backwards_or_as_a_style_states_in_html() -> None:
+    page = read(
+        "a.html",
+        "<style>.n{list-style:none}.r{list-style-type:upper-roman}</style>"
+        "<ol reversed><li>b<li>a</ol><ol type=a start=27><li>c</ol>"
+        "<ol class=r start=4><li>d</ol><ol class=n><li>(1) e</ol>",
+    )
+
+    assert page.content == "2. b\n\n1. a\n\naa. c\n\nIV. d\n\n- (1) e"
