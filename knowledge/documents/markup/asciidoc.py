@@ -1,15 +1,14 @@
 """Reads AsciiDoc: sections, lists, listings, tables, admonitions. Includes are not resolved, and no
 code is run.
 
-Conditions (`ifdef`, `ifndef`, `ifeval`) are applied if the document, or the output as HTML, decides
-them. Otherwise nothing is chosen: their content stands between the condition and `(end if)`.
+Conditions (`ifdef`, `ifndef`, `ifeval`) are applied as if the file were converted to HTML.
 """
 
 import csv
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
 from knowledge.documents.decoding import decode
@@ -34,13 +33,11 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_END_IF = "(end if)"
-# What Asciidoctor sets when it writes HTML; attributes of other outputs and of viewers are not set.
+# What Asciidoctor sets when it writes HTML.
 _OUTPUT = {
     "backend": "html5", "backend-html5": "", "basebackend": "html", "basebackend-html": "",
     "filetype": "html", "filetype-html": "", "asciidoctor": "",
 }  # fmt: skip
-_OTHER_OUTPUTS = ("backend-", "basebackend-", "filetype-", "env-github", "env-browser")
 _ANCHOR = re.compile(
     r"\[\[([^\[\],]{1,100})(?:,[^\[\]]{0,200})?\]\]\Z|\[#([^\[\],.%]{1,100})[^\[\]]{0,100}\]\Z"
 )
@@ -59,8 +56,7 @@ _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
 _LONGEST_VALUE = 4000
-_EXCLUDED = "a condition excludes it from the page"
-_UNDECIDED = "its value depends on a condition that the document does not decide"
+_DEEPEST_MACRO = 2
 _EMBEDDED = "recordings are not read"
 _NOT_READ = {
     "include": "other files are not included", "video": _EMBEDDED, "audio": _EMBEDDED,
@@ -75,36 +71,48 @@ _START = re.compile(r"\bstart=\"?(\d{1,6})")
 _NESTED_NUMBERINGS = ("decimal", "a", "i", "A", "I")
 _BOXES = frozenset({"NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"})
 _BARS = "\x1b"
-_CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
+_LITERAL = re.compile(r"`\+([^\n]{1,1000}?)\+`")
+_CODE = re.compile(r"``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
 _PASSED = re.compile(
-    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
+    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:[\w,]{0,60}\[([^\]\n]{0,500})\]"
     r"|(?<![\w+])\+([^\s+](?:[^+\n]{0,300}[^\s+])?)\+(?![\w+])"
 )
+_ESCAPED_ATTRIBUTE = re.compile(r"\\(\{[\w-]{1,60}\})")
 _SCRIPT = re.compile(r"\^([\w+.,()-]{1,20})\^|~([\w+-]{1,20})~")
-_STRUCK = re.compile(r"\[\.?line-through\]#{1,2}([^#\n]{1,500})#{1,2}")
+_ROLE = r"(?:(?<!\w)\[[^\[\]\n]{1,60}\])?"
+_STRUCK = re.compile(r"\[[\w.-]{0,40}line-through[\w.-]{0,40}\]([#*_]{1,2})([^\n]{1,500}?)\1")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
 _MACRO = re.compile(
     r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
     r"\[([^\[\]\n]{0,500})\]"
 )
 _LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
-_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])")
-_EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
-_MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
+_FORMATS = tuple(
+    re.compile(f"{_ROLE}{pattern}")
+    for pattern in (
+        r"\*\*([^*\n]{1,1000})\*\*",
+        r"__([^_\n]{1,1000})__",
+        r"##([^#\n]{1,1000})##",
+        r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])",
+        r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)",
+        r"(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)",
+        "(?=\x1a)()",
+    )
+)
+_QUOTED = re.compile(r"([\"'])`([^`\n]{1,500})`\1")
 _INLINE_ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
 _INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
+_HELD_BREAK = "\x19"
+_HARD_BREAK = re.compile(r"[ ]\+\Z")
+_BREAK = re.compile(f"[ ]?{_HELD_BREAK}[ ]?")
 _HELD = re.compile("\x1a(\\d{1,9})\x1a")
-_KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
-
-
-@dataclass(slots=True)
-class _Condition:
-    """An open condition; `holds` is None if the document does not decide it."""
-
-    wording: str
-    holds: bool | None
-    default_of: str = ""
-    is_code: bool = False
+_KNOWN = {
+    "nbsp": " ", "sp": " ", "empty": "", "blank": "", "plus": "+", "asterisk": "*", "backtick": "`",
+    "lt": "<", "gt": ">", "amp": "&", "vbar": "|", "caret": "^", "tilde": "~", "startsb": "[",
+    "endsb": "]", "backslash": "\\", "two-colons": "::", "two-semicolons": ";;", "cpp": "C++",
+    "pp": "++", "quot": '"', "apos": "'", "lsquo": "\u2018", "rsquo": "\u2019",
+    "ldquo": "\u201c", "rdquo": "\u201d", "deg": "\u00b0", "brvbar": "\u00a6", "zwsp": "", "wj": "",
+}  # fmt: skip
 
 
 class _AsciiDocReader:
@@ -113,11 +121,9 @@ class _AsciiDocReader:
     def __init__(self, lines: Iterable[str]) -> None:
         self.attributes = dict(_OUTPUT)
         self.left_out = LeftOutCounts()
-        self._unset: set[str] = set()
         self._lines = list(lines)
         self._at = 0
-        self._open: list[_Condition] = []
-        self._marks: list[str] = []
+        self._conditions: list[bool] = []
         self._anchors = Anchors()
         self._anchor: str | None = None
         self._style = ""
@@ -130,80 +136,47 @@ class _AsciiDocReader:
 
     def blocks(self) -> Iterator[Block]:
         while self._find_line():
-            if _END_IF in self._marks:
-                yield from self._write_marks()
             yield from self._line(self._take_line())
         yield from self._end()
-        yield from self._write_marks()
 
-    def _find_line(self, *, is_code: bool = False) -> bool:
+    def _find_line(self) -> bool:
         """Move to the next line that no condition excludes; return whether there is one."""
         while self._at < len(self._lines):
             line = self._lines[self._at].rstrip()
             match = _CONDITION.match(line)
-            is_directive = match is not None and not match[1]
-            excluding = next((part for part in self._open if part.holds is False), None)
-            if match is not None and is_directive:
-                is_directive = self._follow(match, is_code=is_code)
-            elif excluding is not None and line:
-                self.left_out.add("line", _EXCLUDED, name=excluding.wording.strip("(:)"))
-            if not is_directive and excluding is None:
+            if match is not None and not match[1]:
+                self._follow(match[2], match[3].lower(), match[4])
+            elif all(self._conditions):
                 return True
             self._at += 1
         return False
 
-    def _follow(self, match: re.Match[str], *, is_code: bool) -> bool:
-        """Open or close a condition; return False if its line stays, as in code."""
-        if match[2] != "endif":
-            condition = self._check(match[2], match[3].lower(), match[4])
-            if any(part.holds is False for part in self._open):
-                condition.holds = True
-            self._open.append(condition)
-            condition.is_code = is_code and condition.holds is None
-            if condition.holds is None and not is_code:
-                self._marks.append(condition.wording)
-            return not condition.is_code
-        condition = self._open.pop() if self._open else _Condition("", holds=True)
-        if condition.holds is not None or condition.is_code:
-            return not condition.is_code
-        if self._marks[-1:] == [condition.wording]:
-            self._marks.pop()
-        else:
-            (self._held or self._marks).append(_END_IF)
-        return True
-
-    def _check(self, kind: str, target: str, text: str) -> _Condition:
+    def _follow(self, kind: str, target: str, text: str) -> None:
+        """Open or close a condition; without a known value, an attribute is not set."""
+        if kind == "endif":
+            self._conditions[-1:] = []
+            return
+        names = target.replace("+", ",").split(",")
+        results = [name in self.attributes for name in names]
+        is_met = all(results) if "+" in target else any(results)
         if kind == "ifeval":
-            return _Condition(f"(if `{text}`:)", self._compare(text))
-        mark, word = ("+", "and") if "+" in target else (",", "or")
-        names = target.split(mark)
-        settles = mark == ","
-        results = [self._is_set(name) for name in names]
-        holds = settles if settles in results else None if None in results else not settles
-        listed = f" {word} ".join(f"`{name}`" for name in names)
-        verb = "are" if word == "and" else "is"
-        if kind == "ifdef":
-            return _Condition(f"(if {listed} {verb} set:)", holds)
-        holds = None if holds is None else not holds
-        return _Condition(f"(unless {listed} {verb} set:)", holds, default_of=target)
+            is_met = self._compare(text)
+        is_met = is_met is (kind != "ifndef")
+        if all(self._conditions) and not is_met:
+            name = f"{kind} {target or text}"
+            self.left_out.add("part", "the document does not meet its condition", name=name)
+        self._conditions.append(is_met)
 
-    def _is_set(self, name: str) -> bool | None:
-        if name in self.attributes:
-            return True
-        return False if name in self._unset or name.startswith(_OTHER_OUTPUTS) else None
-
-    def _compare(self, text: str) -> bool | None:
+    def _compare(self, text: str) -> bool:
         match = _COMPARISON.match(text.strip())
-        sides = [self._fill(side) for side in match.group(1, 3)] if match is not None else []
-        if match is None or any(map(_INLINE_ATTRIBUTE.search, sides)):
-            return None
+        sides = [_parse_value(self._fill(side)) for side in match.group(1, 3)] if match else []
         try:
-            return _OPERATORS[match[2]](*map(_parse_value, sides))
+            return match is not None and _OPERATORS[match[2]](*sides)
         except TypeError:
             return False
 
     def _fill(self, text: str) -> str:
-        """Return text with the values of known attributes."""
+        """Return text with the values of the attributes that are set."""
         return _INLINE_ATTRIBUTE.sub(
             lambda found: self.attributes.get(found[1].lower(), found[0]), text
         )
@@ -212,17 +185,6 @@ class _AsciiDocReader:
         line = self._lines[self._at].rstrip()
         self._at += 1
         return line[1:] if line.startswith("\\") and _CONDITION.match(line) else line
-
-    def _write_marks(self) -> Iterator[Block]:
-        """Write the conditions that begin or end before the next block."""
-        marks, self._marks = " ".join(self._marks), []
-        if marks:
-            yield Block(BlockKind.TEXT, self._plain(marks))
-
-    def _hold(self, text: str) -> None:
-        """Add a line to the current text, after the conditions that begin before it."""
-        self._held += *self._marks, text
-        self._marks = []
 
     def _line(self, line: str) -> Iterator[Block]:
         if not line or line == "+":
@@ -233,8 +195,7 @@ class _AsciiDocReader:
             return
         elif (match := _TABLE_FENCE.match(line)) is not None:
             yield from self._end()
-            yield from self._write_marks()
-            taken = self._take_until(line, is_code=False)
+            taken = [row for row in self._take_until(line) if not _IGNORED.match(row)]
             rows = read_table(taken, self._style, self._plain, line[0])
             self._style = ""
             yield from write_table(rows)
@@ -242,7 +203,6 @@ class _AsciiDocReader:
             yield from self._end()
             yield from self._fence(match[1], match[2])
         elif not self._held and (match := _IMAGE.fullmatch(line)) is not None:
-            yield from self._write_marks()
             yield Block(BlockKind.TEXT, "", pictures=(self._picture(match, self._title),))
         elif not self._held and self._note(line):
             return
@@ -266,44 +226,33 @@ class _AsciiDocReader:
         return True
 
     def _set_attribute(self, match: re.Match[str]) -> None:
-        """Set or unset an attribute; in an undecided condition, its value becomes unknown.
-
-        An exception is a value that is only set if the attribute has none.
-        """
         name, value = match[2].lower(), (match[4] or "").strip()
         while value.endswith(" \\") and self._find_line():
             value = value[:-1] + self._take_line().strip()
         value = self._fill(value) if len(value) <= _LONGEST_VALUE else value
-        is_unknown = any(not part.holds and part.default_of != name for part in self._open)
-        self.attributes.pop(name, None)
-        self._unset.discard(name)
-        if is_unknown:
-            self.left_out.add("attribute", _UNDECIDED, name=name)
-        elif match[1] or match[3]:
-            self._unset.add(name)
+        if match[1] or match[3]:
+            self.attributes.pop(name, None)
         else:
             self.attributes[name] = value
 
     def _text_line(self, line: str) -> Iterator[Block]:
         if (match := _HEADING.match(line)) is not None and not self._held:
             yield self._heading(len(match[1]), match[2])
-            yield from self._write_marks()
         elif (match := _ITEM.match(line)) is not None:
             yield from self._end()
             self._marker = self._item_marker(match[1])
-            self._hold(match[2])
+            self._held = [match[2]]
         elif (match := _TERM.match(line)) is not None and "[" not in match[1]:
             yield from self._end()
-            self._hold(f"{match[1]}: {match[2]}" if match[2] else f"{match[1]}:")
+            self._held = [f"{match[1]}: {match[2]}" if match[2] else f"{match[1]}:"]
         elif not self._held and (title := _TITLE.match(line)) is not None:
-            yield from self._write_marks()
             self._title = self._plain(title[1])
             yield Block(BlockKind.TEXT, self._title)
         elif not self._held and line[0] in " \t" and not self._marker:
             self._at -= 1
             yield from self._literal()
         else:
-            self._hold(line.strip())
+            self._held.append(line.strip())
 
     def _heading(self, level: int, text: str) -> Block:
         shown = self._plain(text)
@@ -346,12 +295,13 @@ class _AsciiDocReader:
         marker, self._marker = self._marker, ""
         if not held:
             return
-        joined = " ".join(held)
+        joined = " ".join(_HARD_BREAK.sub(_HELD_BREAK, line) for line in held)
         if self._style in _BOXES:
             joined = f"{self._style}: {joined}"
         admonition = _ADMONITION.match(joined)
         pictures = tuple(self._picture(match) for match in _IMAGE.finditer(joined))
         text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
+        text = text.replace("\n", f"\n{' ' * len(marker)}")
         if text:
             kind = BlockKind.ITEM if marker else BlockKind.TEXT
             yield Block(kind, f"{marker}{text}", pictures=pictures)
@@ -368,7 +318,6 @@ class _AsciiDocReader:
         if mark[0] == "/":
             self._take_until(mark)
         elif mark[0] in _VERBATIM and mark != "--":
-            yield from self._write_marks()
             body = "\n".join(self._take_until(mark))
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
@@ -382,24 +331,18 @@ class _AsciiDocReader:
 
     def _literal(self) -> Iterator[Block]:
         taken: list[str] = []
-        while self._find_line(is_code=True) and self._lines[self._at].strip():
+        while self._find_line() and self._lines[self._at].strip():
             taken.append(self._take_line())
         indent = min(len(line) - len(line.lstrip()) for line in taken)
         yield from _write_code("", "\n".join(line[indent:] for line in taken))
 
-    def _take_until(self, mark: str, *, is_code: bool = True) -> list[str]:
+    def _take_until(self, mark: str) -> list[str]:
         taken: list[str] = []
         closing = "```" if mark.startswith("```") else mark
-        while self._find_line(is_code=is_code):
+        while self._find_line():
             line = self._take_line()
-            if taken and self._marks[:1] == [_END_IF]:
-                taken[-1] += f" {self._marks.pop(0)}"
             if line == closing:
                 break
-            if self._marks and line:
-                before, bar, cell = line.partition("|")
-                line = f"{before}{bar}{' '.join(self._marks)} {cell}"
-                self._marks = []
             taken.append(line)
         return taken
 
@@ -489,26 +432,31 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
     """Return the text on one line without markup; unknown attributes stay as written."""
     held: list[str] = []
 
-    def hold_code(match: re.Match[str]) -> str:
-        held.append(f"`{next(part for part in match.groups() if part is not None)}`")
+    def hold(shown: str) -> str:
+        held.append(shown)
         return f"\x1a{len(held) - 1}\x1a"
 
     def hold_passed(match: re.Match[str]) -> str:
-        held.append(next((part for part in match.groups() if part is not None), ""))
-        return f"\x1a{len(held) - 1}\x1a"
+        return hold(next((part for part in match.groups() if part is not None), ""))
 
     def fill(match: re.Match[str]) -> str:
-        return attributes.get(match[1].lower(), _KNOWN.get(match[1], match[0]))
+        known = _KNOWN.get(match[1])
+        return attributes.get(match[1].lower(), match[0] if known is None else hold(known))
 
-    text = _INLINE_ATTRIBUTE.sub(fill, text.replace("\x1a", ""))
-    text = _PASSED.sub(hold_passed, _CODE.sub(hold_code, text))
+    text = _ESCAPED_ATTRIBUTE.sub(hold_passed, text.replace("\x1a", ""))
+    text = _PASSED.sub(hold_passed, _LITERAL.sub(lambda found: hold(f"`{found[1]}`"), text))
+    text = _QUOTED.sub(r"\1\2\1", _INLINE_ATTRIBUTE.sub(fill, text))
+    text = _CODE.sub(lambda found: hold(f"`{unescape(found[1] or found[2])}`"), text)
     text = _REFERENCE.sub(lambda found: found[2] or found[1], _INLINE_ANCHOR.sub("", text))
-    text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
-    text = _STRUCK.sub(r"~~\1~~", _write_scripts(text))
-    for pattern in (_STRONG, _EMPHASIS, _MARKED):
+    for _ in range(_DEEPEST_MACRO):
+        text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
+    text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
+    for pattern in _FORMATS:
         text = pattern.sub(r"\1", text)
-    text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
-    return " ".join(text.split())
+    text = unescape(text).replace("\xad", "")
+    for _ in range(_DEEPEST_MACRO):
+        text = _HELD.sub(lambda found: held[int(found[1])], text)
+    return _BREAK.sub("\n", " ".join(text.split())).strip()
 
 
 def _write_scripts(text: str) -> str:
@@ -534,7 +482,8 @@ def _count_columns(style: str) -> int:
     return min(sum(int(match[1]) if match else 1 for match in times), MOST_COLUMNS)
 
 
-def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+    lines = (_HARD_BREAK.sub("", line.rstrip()) for line in lines)
     text = "\n".join(lines).replace(_BARS, "").replace("\\|", _BARS)
     marks = list(_CELL.finditer(text))
     for index, mark in enumerate(marks):
@@ -561,6 +510,8 @@ def _show_macro(match: re.Match[str]) -> str:
         return f"![{shown}]" if shown else ""
     if match[0].startswith("footnote"):
         return f" [{match[2]}]" if match[2] else ""
+    if match[0].startswith("kbd"):
+        return match[2].replace(",", "+")
     if match[0].startswith("menu"):
         return " > ".join(filter(None, (match[1], shown)))
     return shown or match[1]

@@ -16,6 +16,7 @@ from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
 _TABS_AROUND = 3
 _MOST_PANELS = 200
@@ -74,6 +75,8 @@ class _Removal:
             node.attrs["style"] = f"{node.attributes.get('style') or ''};text-decoration:{STRUCK}"
         if node.tag in _NUMBERED:
             _state_numbering(node, ruled)
+        if (role := _DISPLAYS.get(ruled.get("display", ""))) and "role" not in node.attributes:
+            node.attrs["role"] = role
         is_heading = node.tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
         return appearance_inside(
             outer,

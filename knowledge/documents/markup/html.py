@@ -66,6 +66,16 @@ _INLINE = frozenset(_INLINE_NAMES.split())
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
+_HELD_BREAK = "\x1b"
+_BREAKS_HELD = re.compile(f"[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
+_SOFT_HYPHEN = "\xad"
+_ROLES = {
+    "table": "table", "grid": "table", "treegrid": "table", "row": "tr", "cell": "td",
+    "gridcell": "td", "columnheader": "th", "rowheader": "th",
+}  # fmt: skip
+_TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
+_CELLS = ("td", "th")
+_STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
 _SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _STRUCK = frozenset({"s", "strike", "del"})
 _STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
@@ -110,12 +120,12 @@ class BlockWriter:
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
-        elif tag in ("pre", "table"):
+        elif tag == "pre":
             self.flush()
-            if tag == "pre":
-                self._write(_code(node))
-            if tag == "table":
-                self._table(node)
+            self._write(_code(node))
+        elif _find_kind(node) == "table" and (tag == "table" or _is_table(node)):
+            self.flush()
+            self._table(node)
         elif tag == "img":
             self._pictures += find_pictures(node)
         elif tag == "math":
@@ -160,6 +170,7 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
         else:
             depth = len(self._markers) - 1
+            text = text.replace("\n", f"\n{' ' * (2 * depth + len(self._markers[-1]) + 1)}")
             self._write(make_item(self._markers[-1], text, depth, is_link=is_link))
             self._markers[-1] = " " * len(self._markers[-1])
 
@@ -184,7 +195,7 @@ class BlockWriter:
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
-            self._text.append(Span("\n"))
+            self._text.append(Span(_HELD_BREAK))
 
     def _next_marker(self, node: LexborNode) -> str:
         before, step = self._lists[-1] if self._lists else (0, 1)
@@ -211,7 +222,7 @@ class BlockWriter:
         self.flush()
 
     def _heading(self, node: LexborNode, level: int) -> None:
-        text = self._line()
+        text = self._line().replace("\n", " ")
         stated = _identifier(node) or self._place
         if text:
             anchor = self._anchors.take(text.replace("`", ""), stated)
@@ -466,7 +477,8 @@ def _write_span(code: str) -> str:
 
 
 def _join_line(parts: Iterable[Span]) -> str:
-    return " ".join(join_spans(parts).split()).replace(_HELD_SPACE, " ")
+    text = " ".join(join_spans(parts).replace(_SOFT_HYPHEN, "").split())
+    return _BREAKS_HELD.sub("\n", text).strip().replace(_HELD_SPACE, " ")
 
 
 def _find_script(node: LexborNode) -> Script | None:
@@ -569,7 +581,7 @@ def _code(node: LexborNode) -> Block | None:
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:
     """Yield the rows of a table; tables inside cells are flattened."""
     for row in _list_rows(table):
-        cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
+        cells = [cell for cell in row.iter() if _find_kind(cell) in _CELLS]
         inner = [cell.css_first("table") for cell in cells]
         rows = [_read_rows(node) if node is not None else [] for node in inner]
         for node in filter(None, inner):
@@ -580,9 +592,9 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
 def _list_rows(table: LexborNode) -> list[LexborNode]:
     """Return the rows of a table, without those of nested tables."""
     rows: list[LexborNode] = []
-    for row in table.css("tr"):
+    for row in table.css("tr, [role=row]"):
         owner = row.parent
-        while owner is not None and owner.tag != "table":
+        while owner is not None and _find_kind(owner) != "table":
             owner = owner.parent
         if owner is not None and owner.mem_id == table.mem_id:
             rows.append(row)
@@ -592,13 +604,29 @@ def _list_rows(table: LexborNode) -> list[LexborNode]:
 def _read_rows(table: LexborNode) -> list[list[Cell]]:
     """Return the rows of a table; nested tables become text."""
     return [
-        [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
+        [_cell(cell) for cell in row.iter() if _find_kind(cell) in _CELLS]
         for row in _list_rows(table)
     ]
 
 
 def _cell(node: LexborNode) -> Cell:
-    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), node.tag == "th")
+    is_header = _find_kind(node) == "th"
+    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), is_header)
+
+
+def _find_kind(node: LexborNode) -> str:
+    """Return the tag of an element of a table, or the one that its role corresponds to."""
+    tag = node.tag or ""
+    return tag if tag in _TABLE_TAGS else _ROLES.get(node.attributes.get("role") or "", "")
+
+
+def _is_table(node: LexborNode) -> bool:
+    """Return whether the text of an element with the role of a table is in the cells of its rows,
+    so that the element is not a layout.
+    """
+    cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
+    size = sum(len("".join(cell.text().split())) for cell in cells)
+    return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)
 
 
 def _span(node: LexborNode, name: str) -> int:

@@ -133,8 +133,7 @@ class _Writer(RendererHTML):
         content = tokens[idx].content
         if _find_role(tokens, idx):
             content = content[: content.rindex("{")]
-        for pattern in (_FOOTNOTE_MARK, _ATTRIBUTES):
-            content = pattern.sub("", content)
+        content = _ATTRIBUTES.sub("", _FOOTNOTE_MARK.sub(r"[\1]", content))
         return escape(_write_icons(content, is_last=_ends_line(tokens, idx)))
 
     def code_inline(
@@ -429,7 +428,7 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
             continue
         is_first = match[1] in referred and match[1] not in footnotes
         current = footnotes.setdefault(match[1], []) if is_first else others
-        current += ["", line[match.end() :]]
+        current += ["", f"\\[{match[1]}] {line[match.end() :]}"]
     return footnotes, others
 
 

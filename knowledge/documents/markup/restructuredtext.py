@@ -51,8 +51,8 @@ _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
 _CONDITIONAL = frozenset({"only", "ifconfig"})
-_TAGS = {"html": True, **dict.fromkeys(("latex", "pdf", "epub", "man", "texinfo", "text"), False)}
-"""Tags of `only` that depend on the output."""
+_TAGS = frozenset({"html", "format_html", "builder_html"})
+"""Tags of `only` that are set for HTML."""
 _VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
 """Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
@@ -139,34 +139,30 @@ def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[n
         )
         return []
     if name in _CONDITIONAL:
-        holds = _check_tags(argument) if name == "only" else None
-        if holds is False:
-            left_out.add("directive", "it is for another output than HTML", name=f"only {argument}")
+        if name == "ifconfig" or not _check_tags(argument):
+            reason = "its condition does not hold for HTML, or cannot be checked"
+            left_out.add("directive", reason, name=f"{name} {argument}"[:_LONGEST_NAME])
             return []
-        body = body if holds else f"(if ``{argument}``:)\n\n{body}\n\n(end if)"
         argument = ""
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
     return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1).children)
 
 
-def _check_tags(expression: str) -> bool | None:
-    """Return whether the tags of an `only` directive hold for HTML, or None if that is unknown."""
+def _check_tags(expression: str) -> bool:
+    """Return whether the tags of an `only` directive hold for HTML, like `html and not latex`."""
     try:
         return _check_tag(ast.parse(expression, mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return False
 
 
-def _check_tag(node: ast.expr) -> bool | None:
+def _check_tag(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        holds = _check_tag(node.operand)
-        return None if holds is None else not holds
+        return not _check_tag(node.operand)
     if isinstance(node, ast.BoolOp):
-        results = list(map(_check_tag, node.values))
-        settles = isinstance(node.op, ast.Or)
-        return settles if settles in results else None if None in results else not settles
-    return _TAGS.get(node.id) if isinstance(node, ast.Name) else None
+        return (any if isinstance(node.op, ast.Or) else all)(map(_check_tag, node.values))
+    return isinstance(node, ast.Name) and node.id in _TAGS
 
 
 def _is_option(line: str) -> bool:
@@ -189,7 +185,7 @@ def _write_code(info: str, text: str) -> "nodes.raw":
 
 
 def _simplify(tree: "nodes.document") -> None:
-    """Prepare a tree for the HTML reader: code, boxes headed by their kind, no footnote marks."""
+    """Prepare a tree for the HTML reader: code, boxes headed by their kind, marks of footnotes."""
     from docutils import nodes
 
     for code in list(tree.findall(nodes.FixedTextElement)):
@@ -198,8 +194,12 @@ def _simplify(tree: "nodes.document") -> None:
             code.parent.replace(code, _write_code(next(names, ""), code.astext()))
     for span in tree.findall(nodes.literal):
         span["classes"] = ["code"]
-    for mark in [*tree.findall(nodes.footnote_reference), *tree.findall(nodes.label)]:
-        mark.parent.remove(mark)
+    for mark in list(tree.findall(nodes.footnote_reference)):
+        mark.parent.replace(mark, nodes.Text(f"[{mark.astext()}]"))
+    for label in list(tree.findall(nodes.label)):
+        footnote = label.parent
+        footnote.remove(label)
+        _insert_label(footnote, f"[{label.astext()}]")
     for box in list(tree.findall(nodes.Element)):
         is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
         if is_box and box.parent is not None:
@@ -210,13 +210,18 @@ def _head_by_kind(box: "nodes.Element") -> "nodes.container":
     """Return a box without a stated title, headed by its kind, as readers see it."""
     from docutils import nodes
 
-    kind = f"{type(box).__name__.capitalize()}:"
-    first = box.children[0] if box.children else None
-    if isinstance(first, nodes.paragraph):
-        first.insert(0, nodes.Text(f"{kind} "))
-    else:
-        box.insert(0, nodes.paragraph("", kind))
+    _insert_label(box, f"{type(box).__name__.capitalize()}:")
     return nodes.container("", *box.children)
+
+
+def _insert_label(element: "nodes.Element", label: str) -> None:
+    from docutils import nodes
+
+    first = element.children[0] if element.children else None
+    if isinstance(first, nodes.paragraph):
+        first.insert(0, nodes.Text(f"{label} "))
+    else:
+        element.insert(0, nodes.paragraph("", label))
 
 
 def _prepare(text: str) -> str:

@@ -97,8 +97,10 @@ def test_backticks_that_open_nothing_stay() -> None:
         ('=== "A"\n\n    ```\n    x\n    ```\n\n=== "B"', ["A", "```\nx\n```", "B"]),
         ('??? tip "Why?"\n\n    Text.', ["Why? Text."]),
         ('!!! note "Empty"\n\n```\nx\n```', ["Empty", "```\nx\n```"]),
-        ("[TOC]\n\nText[^1].\n\n[^1]: Note.", ["Text.", "Note."]),
+        ("[TOC]\n\nText[^1].\n\n[^1]: Note.", ["Text[1].", "[1] Note."]),
         ("*[HTML]: Hyper Text", ["HTML: Hyper Text"]),
+        ("Ash Ltd  \nMill 7a\\\n04109 Leipzig", ["Ash Ltd\nMill 7a\n04109 Leipzig"]),
+        ("- Ash Ltd  \n  Mill 7a", ["- Ash Ltd\n  Mill 7a"]),
         ("{{< tabs >}}\nText.\n{% raw %}", ["Text."]),
         ("Press [here](x){ .md-button } :material-check: now { #a .b }", ["Press here now"]),
         ('```py hl_lines="2" title="a.py"\nx\n```', ['```py title="a.py"\nx\n```']),
@@ -111,21 +113,30 @@ def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("A fee[^1].\n\nMore.\n\n[^1]: It was\n    lower.", ["A fee.", "It was lower.", "More."]),
-        ("A[^1].\n\nB.\n\n[^1]: One.\n\n    Two.", ["A.", "One.", "Two.", "B."]),
-        ("1. A[^1]\n\n2. B\n\n[^1]: Note.", ["1. A", "   Note.", "2. B"]),
+        (
+            "A fee[^1].\n\nMore.\n\n[^1]: It was\n    lower.",
+            ["A fee[1].", "[1] It was lower.", "More."],
+        ),
+        ("A[^1].\n\nB.\n\n[^1]: One.\n\n    Two.", ["A[1].", "[1] One.", "Two.", "B."]),
+        ("1. A[^1]\n\n2. B\n\n[^1]: Note.", ["1. A[1]", "   [1] Note.", "2. B"]),
         (
             "|a|b|\n|-|-|\n|c[^1]|d|\n\nE.\n\n[^1]: Note.",
-            ["| a | b |\n|---|---|\n| c | d |", "Note.", "E."],
+            ["| a | b |\n|---|---|\n| c[1] | d |", "[1] Note.", "E."],
         ),
-        ("# A[^1]\nB.\n\n[^1]: Note.", ["A", "Note.", "B."]),
-        ("A[^1].\n\nB.\n\n[^1]: See[^2].\n[^2]: Note.", ["A.", "See.", "B.", "Note."]),
+        ("# A[^1]\nB.\n\n[^1]: Note.", ["A[1]", "[1] Note.", "B."]),
+        (
+            "A[^1].\n\nB.\n\n[^1]: See[^2].\n[^2]: Note.",
+            ["A[1].", "[1] See[2].", "B.", "[2] Note."],
+        ),
         (
             "A[^1].\n\nB.\n\n[^1]: Run:\n\n    ```\n    if x:\n        y\n    ```",
-            ["A.", "Run:", "```\nif x:\n    y\n```", "B."],
+            ["A[1].", "[1] Run:", "```\nif x:\n    y\n```", "B."],
         ),
-        ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A."]),
-        ("Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.", ["Use `[^1]`.", "B.", "Note.", "More."]),
+        ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A[1]."]),
+        (
+            "Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.",
+            ["Use `[^1]`.", "B.", "[1] Note.", "More."],
+        ),
     ],
 )
 def test_a_footnote_stands_behind_what_refers_to_it_and_code_keeps_its_indents(

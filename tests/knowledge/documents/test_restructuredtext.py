@@ -61,12 +61,22 @@ def test_roles_that_strike_out_text_are_marked() -> None:
     assert [block.text for block in blocks(text)] == ["Was ~~400~~, ~~410~~, `420`."]
 
 
-def test_content_for_other_output_is_left_out_and_other_conditions_are_stated() -> None:
+def test_content_for_another_output_than_html_is_left_out() -> None:
     page = restructuredtext.read(
-        b"A\n=\n\n.. only:: html or latex\n\n   Web.\n\n.. only:: not html\n\n   Paper.\n\n"
-        b".. only:: html and draft\n\n   Draft.\n",
+        b"A\n=\n\n.. only:: html and not (latex or draft)\n\n   Web.\n\n"
+        b".. only:: latex\n\n   Paper.\n\n.. ifconfig:: draft\n\n   Draft.\n",
         "a.rst",
     )
 
-    assert page.content == "# A\n\nWeb.\n\n(if `html and draft`:)\n\nDraft.\n\n(end if)"
-    assert [part.names for part in page.left_out] == [("only not html",)]
+    assert page.content == "# A\n\nWeb."
+    assert [part.names for part in page.left_out] == [("only latex", "ifconfig draft")]
+
+
+def test_a_footnote_and_its_mark_keep_their_number() -> None:
+    text = "Rooms: 16 [#]_, 20 [CIT]_.\n\n.. [#] With chairs.\n\n.. [CIT] A book.\n"
+
+    assert [block.text for block in blocks(text)] == [
+        "Rooms: 16 [1], 20 [CIT].",
+        "[1] With chairs.",
+        "[CIT] A book.",
+    ]

@@ -248,34 +248,38 @@ def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
     assert [part.names for part in page.left_out] == [("include b.adoc",), ("a.png",)]
 
 
-def test_conditions_that_a_document_decides_are_applied_in_asciidoc() -> None:
+def test_conditions_of_asciidoc_are_applied_and_excluded_parts_are_named() -> None:
     page = read(
         "a.adoc",
-        "= A\n:pro:\n:version: 2\n:!beta:\n\nifdef::pro[]\nLimit 100.\nendif::[]\n"
-        "ifndef::pro[]\nLimit 10.\nendif::pro[]\n\nifdef::beta,backend-pdf[No.]\n\n"
-        'ifeval::["{version}" == "2"]\n----\nx\nifdef::beta[]\ny\nendif::[]\n----\nendif::[]\n',
-    )
-
-    assert [block.text for block in page.blocks] == ["A", "Limit 100.", "```\nx\n```"]
-    assert [(part.what, part.count) for part in page.left_out] == [("line", 3)]
-
-
-def test_content_with_an_undecided_condition_states_it_in_asciidoc() -> None:
-    page = read(
-        "a.adoc",
-        "Up to\nifdef::pro[100]\nifndef::pro[10]\nusers.\n\n. One\n\nifdef::a+b[]\n. Two\n"
-        "endif::[]\n. Three\n\n|===\n|Plan |Fee\n\nifeval::[{n} > 3]\n|Team |9\nendif::[]\n|===\n\n"
-        "ifdef::web[]\n== Web\n\nText.\nendif::[]\n\n"
-        "ifdef::web[:limit: 5]\nifndef::dir[:dir: img]\nAt {limit} in {dir}.\n",
+        "= A\n:pro:\n:version: 2\n:!beta:\nifndef::dir[:dir: img]\n\nUp to\nifdef::pro+dir[100]\n"
+        "ifndef::pro[10]\nusers in {dir}.\n\n. One\n\nifdef::backend-html5[]\n. Two\nendif::[]\n\n"
+        '. Three\n\nifeval::["{version}" == "2"]\n----\nx\nifdef::beta,web[]\ny\nendif::[]\n----\n'
+        "endif::[]\nifeval::[{unknown} > 3]\nifdef::pro[]\nNo.\nendif::pro[]\nendif::[]\n"
+        "\\ifdef::x[y]\n",
     )
 
     assert [block.text for block in page.blocks] == [
-        "Up to (if `pro` is set:) 100 (end if) (unless `pro` is set:) 10 (end if) users.",
-        "1. One", "2. (if `a` and `b` are set:) Two (end if)", "3. Three",
-        "| Plan | Fee |\n|---|---|\n| (if `{n} > 3`:) Team | 9 (end if) |",
-        "Web", "(if `web` is set:)", "Text. (end if)", "At {limit} in img.",
+        "A", "Up to 100 users in img.", "1. One", "2. Two", "3. Three", "```\nx\n```",
+        "ifdef::x[y]",
     ]  # fmt: skip
-    assert [(part.what, part.names) for part in page.left_out] == [("attribute", ("limit",))]
+    assert [part.names for part in page.left_out] == [
+        ("ifndef pro", "ifdef beta,web", "ifeval {unknown} > 3")
+    ]
+
+
+def test_inline_markup_of_asciidoc_leaves_what_a_reader_sees() -> None:
+    page = read(
+        "a.adoc",
+        ":name: N\n\nOpen [.path]_x.rb_ or [.term]*z* **man**ual: \\{name} {name} `+{name}+` "
+        '&#8805; 5 {lt}b{gt} C{plus}{plus} "`so`" `&lt;` kbd:[Ctrl,P] [.red.line-through]*400* +\n'
+        "footnote:[See xref:a.adoc[chapter 2].]\n\n|===\n|a |b\n//|c\n|1 |2\n|===\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        'Open x.rb or z manual: {name} N `{name}` ≥ 5 <b> C++ "so" `<` Ctrl+P ~~400~~\n'
+        "[See chapter 2.]",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+    ]
 
 
 def test_an_attribute_of_asciidoc_can_use_others_and_continue_on_the_next_line() -> None:
@@ -389,3 +393,23 @@ def test_lists_are_numbered_backwards_or_as_a_style_states_in_html() -> None:
     )
 
     assert page.content == "2. b\n\n1. a\n\naa. c\n\nIV. d\n\n- (1) e"
+
+
+def test_line_breaks_stay_and_soft_hyphens_go_in_html() -> None:
+    page = read(
+        "a.html", "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
+    )
+
+    assert page.content == "# A B\n\nMill 7a\n04109 Dorf\n\n1. x\n   y"
+
+
+def test_elements_that_are_shown_or_named_as_a_table_are_a_table() -> None:
+    style = "<style>.t{display:table}.r{display:table-row}.c{display:table-cell}</style>"
+    styled = "<div class=t><p class=r><b class=c>{}</b><i class=c>{}</i></p></div>"
+    named = "<div role=table><p role=row><b role=rowheader>{}</b><i role=cell>{}</i></p></div>"
+    layout = "<div class=t><div class=r><div class=c><h2>{}</h2></div><p class=c>{}</p></div></div>"
+
+    page = read("a.html", style + "".join(part.format("A", 6) for part in (styled, named, layout)))
+
+    table = "|  |  |\n|---|---|\n| A | 6 |"
+    assert page.content == f"{table}\n\n{table}\n\n## A\n\n6"
