@@ -7,7 +7,7 @@ Conditions (`ifdef`, `ifndef`, `ifeval`) are applied as if the file were convert
 import csv
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from typing import Any
 
@@ -57,6 +57,7 @@ _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
 _LONGEST_VALUE = 4000
 _DEEPEST_MACRO = 2
+_MOST_LINKS = 5000
 _EMBEDDED = "recordings are not read"
 _NOT_READ = {
     "include": "other files are not included", "video": _EMBEDDED, "audio": _EMBEDDED,
@@ -86,15 +87,15 @@ _MACRO = re.compile(
     r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
     r"\[([^\[\]\n]{0,500})\]"
 )
-_LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
+_LINK = re.compile(r"(?:link:)?(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
 _FORMATS = tuple(
     re.compile(f"{_ROLE}{pattern}")
     for pattern in (
         r"\*\*([^*\n]{1,1000})\*\*",
         r"__([^_\n]{1,1000})__",
         r"##([^#\n]{1,1000})##",
-        r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])",
-        r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)",
+        r"(?<![\w*])\*(?=\S)([^*\n]{1,1000}|[^\n]{1,200}?)(?<=\S)\*(?![\w*])",
+        r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000}|[^\n]{1,200}?)(?<=[^\s_])_(?!\w)",
         r"(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)",
         "(?=\x1a)()",
     )
@@ -121,7 +122,9 @@ class _AsciiDocReader:
     def __init__(self, lines: Iterable[str]) -> None:
         self.attributes = dict(_OUTPUT)
         self.left_out = LeftOutCounts()
+        self.links: list[tuple[str, str]] = []
         self._lines = list(lines)
+        self._titles = _find_titles(self._lines)
         self._at = 0
         self._conditions: list[bool] = []
         self._anchors = Anchors()
@@ -136,7 +139,10 @@ class _AsciiDocReader:
 
     def blocks(self) -> Iterator[Block]:
         while self._find_line():
-            yield from self._line(self._take_line())
+            line = self._take_line()
+            if _ANCHOR.match(line) or _BLOCK_ATTRIBUTES.match(line):
+                yield from self._end()
+            yield from self._line(line)
         yield from self._end()
 
     def _find_line(self) -> bool:
@@ -347,7 +353,44 @@ class _AsciiDocReader:
         return taken
 
     def _plain(self, text: str) -> str:
-        return plain_asciidoc(text, self.attributes)
+        """Return the text on one line without markup; unknown attributes stay as written."""
+        held: list[str] = []
+
+        def hold(shown: str) -> str:
+            held.append(shown)
+            return f"\x1a{len(held) - 1}\x1a"
+
+        def hold_passed(match: re.Match[str]) -> str:
+            return hold(next((part for part in match.groups() if part is not None), ""))
+
+        def fill(match: re.Match[str]) -> str:
+            known = _KNOWN.get(match[1])
+            return self.attributes.get(match[1].lower(), match[0] if known is None else hold(known))
+
+        text = _ESCAPED_ATTRIBUTE.sub(hold_passed, text.replace("\x1a", ""))
+        text = _PASSED.sub(hold_passed, _LITERAL.sub(lambda found: hold(f"`{found[1]}`"), text))
+        text = _QUOTED.sub(r"\1\2\1", _INLINE_ATTRIBUTE.sub(fill, text))
+        text = _CODE.sub(lambda found: hold(f"`{unescape(found[1] or found[2])}`"), text)
+        text = _REFERENCE.sub(self._show_reference, _INLINE_ANCHOR.sub("", text))
+        for _ in range(_DEEPEST_MACRO):
+            text = _MACRO.sub(_show_macro, _LINK.sub(self._show_link, text))
+        text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
+        for pattern in _FORMATS:
+            text = pattern.sub(r"\1", text)
+        text = unescape(text).replace("\xad", "")
+        for _ in range(_DEEPEST_MACRO):
+            text = _HELD.sub(lambda found: held[int(found[1])], text)
+        return _BREAK.sub("\n", " ".join(text.split())).strip()
+
+    def _show_reference(self, match: re.Match[str]) -> str:
+        return match[2] or self._titles.get(match[1], match[1])
+
+    def _show_link(self, match: re.Match[str]) -> str:
+        label = match[2] if "=" not in match[2] else match[2].partition(",")[0]
+        label = label.rstrip("^")
+        if label and "\x1a" not in label and len(self.links) < _MOST_LINKS:
+            self.links.append((self._plain(label), match[1]))
+        return label or match[1]
 
 
 def read(data: bytes, source: str) -> Page:
@@ -367,6 +410,7 @@ def read(data: bytes, source: str) -> Page:
             word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
         ),
         language=attributes.get("lang") or None,
+        links=tuple(reader.links),
         warnings=warnings,
         left_out=reader.left_out.list(),
     )
@@ -417,6 +461,21 @@ def _unfold_conditions(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
+def _find_titles(lines: Iterable[str]) -> dict[str, str]:
+    """Return the titles of headings and blocks by the anchors before them."""
+    titles: dict[str, str] = {}
+    anchors: list[str] = []
+    for line in lines:
+        if (anchor := _ANCHOR.match(line)) is not None:
+            anchors.append(anchor[1] or anchor[2])
+        elif anchors and _BLOCK_ATTRIBUTES.match(line) is None:
+            heading, title = _HEADING.match(line), _TITLE.match(line)
+            named = heading[2] if heading is not None else title[1] if title is not None else ""
+            titles.update(dict.fromkeys(anchors if named else (), named))
+            anchors = []
+    return titles
+
+
 def _parse_value(text: str) -> object:
     """Return an operand of `ifeval`: a text in quotation marks, or a number."""
     text = text.strip()
@@ -426,37 +485,6 @@ def _parse_value(text: str) -> object:
         return float(text)
     except ValueError:
         return text
-
-
-def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
-    """Return the text on one line without markup; unknown attributes stay as written."""
-    held: list[str] = []
-
-    def hold(shown: str) -> str:
-        held.append(shown)
-        return f"\x1a{len(held) - 1}\x1a"
-
-    def hold_passed(match: re.Match[str]) -> str:
-        return hold(next((part for part in match.groups() if part is not None), ""))
-
-    def fill(match: re.Match[str]) -> str:
-        known = _KNOWN.get(match[1])
-        return attributes.get(match[1].lower(), match[0] if known is None else hold(known))
-
-    text = _ESCAPED_ATTRIBUTE.sub(hold_passed, text.replace("\x1a", ""))
-    text = _PASSED.sub(hold_passed, _LITERAL.sub(lambda found: hold(f"`{found[1]}`"), text))
-    text = _QUOTED.sub(r"\1\2\1", _INLINE_ATTRIBUTE.sub(fill, text))
-    text = _CODE.sub(lambda found: hold(f"`{unescape(found[1] or found[2])}`"), text)
-    text = _REFERENCE.sub(lambda found: found[2] or found[1], _INLINE_ANCHOR.sub("", text))
-    for _ in range(_DEEPEST_MACRO):
-        text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
-    text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
-    for pattern in _FORMATS:
-        text = pattern.sub(r"\1", text)
-    text = unescape(text).replace("\xad", "")
-    for _ in range(_DEEPEST_MACRO):
-        text = _HELD.sub(lambda found: held[int(found[1])], text)
-    return _BREAK.sub("\n", " ".join(text.split())).strip()
 
 
 def _write_scripts(text: str) -> str:
@@ -497,11 +525,6 @@ def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:
             yield from [Cell(content)] * min(columns, MOST_COLUMNS)
         else:
             yield Cell(content, max(columns, 1), max(rows, 1))
-
-
-def _show_link(match: re.Match[str]) -> str:
-    text = match[2] if "=" not in match[2] else match[2].partition(",")[0]
-    return text.rstrip("^") or match[1]
 
 
 def _show_macro(match: re.Match[str]) -> str:

@@ -395,6 +395,20 @@ def test_lists_are_numbered_backwards_or_as_a_style_states_in_html() -> None:
     assert page.content == "2. b\n\n1. a\n\naa. c\n\nIV. d\n\n- (1) e"
 
 
+def test_references_and_links_of_asciidoc_have_the_titles_and_addresses_of_their_targets() -> None:
+    page = read(
+        "a.adoc",
+        "[[fees]]\n== Fees *now*\n\n"
+        "* See <<fees>>, <<fees,there>>, https://a.example[the _new_site_].\n"
+        "[loweralpha]\n. One\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Fees now", "- See Fees now, there, the new_site.", "  a. One",
+    ]  # fmt: skip
+    assert page.links == (("the new_site", "https://a.example"),)
+
+
 def test_line_breaks_stay_and_soft_hyphens_go_in_html() -> None:
     page = read(
         "a.html", "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
