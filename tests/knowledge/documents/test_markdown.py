@@ -145,6 +145,31 @@ def test_a_footnote_stands_behind_what_refers_to_it_and_code_keeps_its_indents(
     assert texts(written) == shown
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('<Step title="One">Do `a`.</Step>', ["One", "Do `a`."]),
+        ('<Tabs>\n\t<Tab title="A">Alpha</Tab>\n\t<Tab title="B">Beta</Tab>\n</Tabs>\n\n- C\n  - D',
+         ["A", "Alpha", "B", "Beta", "- C", "  - D"]),
+        ("1. One\n\n   <Card\n     title='T'\n   >\n       Text.\n   </Card>\n\n2. Two",
+         ["1. One", "   T", "   Text.", "2. Two"]),
+        ('<Field name="id" type="int" required>\n    The id.\n</Field>',
+         ["id, type: int, required", "The id."]),
+        ('From <Badge text="v2" /> on, <Badge>new</Badge>.', ["From v2 on, new."]),
+        ('<Card title="A" description="B" />', ["A B"]),
+        ('a\n\n{% highlight go %}\nimport "fmt"\n    x\n{% endhighlight %}\n\nb',
+         ["a", '```go\nimport "fmt"\n    x\n```', "b"]),
+        ("{{< highlight >}}\n*x*\n{{< /highlight >}}", ["```\n*x*\n```"]),
+        ("```bash npm {1}\nx\n```", ["```bash npm\nx\n```"]),
+        ("```{python}\n*x*\n```", ["```python\n*x*\n```"]),
+    ],
+)  # fmt: skip
+def test_components_and_shortcodes_keep_their_captions_and_code(
+    written: str, shown: list[str]
+) -> None:
+    assert texts(written) == shown
+
+
 def test_marks_in_code_stay() -> None:
     text = "```\n:::tip\n[TOC]\n[^1]: x\n```\n\nUse `{ .a }` and `:material-x:` and `[^1]`."
 
