@@ -50,6 +50,7 @@ _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
+_OPTION_LINE = re.compile(r"[ \t]*:[\w-]{1,40}:(?:[ \t]|\Z)")
 _OPTION = re.compile(r"^[ \t]*:(alt|caption):[ \t]{1,20}([^\"\n]{1,500})$", re.MULTILINE)
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
 _ENGINES = frozenset({"r", "python", "bash", "sh", "sql", "julia", "ojs", "js", "mermaid", "dot"})
@@ -72,9 +73,12 @@ _UNSHOWN = re.compile(
 )
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _CONTAINER = re.compile(
-    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}(?:\{?(?P<name>[\w:.+-]{1,60})\}?)?"
-    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\]|[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
+    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}"
+    r"(?:(?P<name>[\w:.+-]{1,60})|\{(?P<directive>[\w:+-]{1,60})\})?"
+    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\])?(?:[ \t]{0,9}\{(?P<attributes>[^{}]{1,300})\})?"
+    r"(?:[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
 )
+_CALLOUT = re.compile(r"\.callout-(\w{1,20})")
 _CONTENTS = re.compile(
     r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
 )
@@ -678,7 +682,11 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
     fence: str | None = None
     # The options of a generated description are the deeper lines that follow it.
     generated: int | None = None
+    is_directive = False
     for line in lines:
+        is_directive = is_directive and _OPTION_LINE.match(line) is not None
+        if is_directive:
+            continue
         if generated is not None and (not line.strip() or _count_indent(line) > generated):
             continue
         generated = None
@@ -693,13 +701,17 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
             titled = container["label"] or container["title"]
             is_generated = "." in (container["name"] or "") and not titled
             generated = len(container["indent"]) if is_generated else None
+            is_directive = container["directive"] is not None
             yield from _write_container(container)
         elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:
             yield _clean_line(line)
 
 
 def _write_container(match: re.Match[str]) -> Iterator[str]:
-    title = match["label"] or match["title"] or _name_box(match["name"] or "")
+    attributes = match["attributes"] or ""
+    callout = _CALLOUT.search(attributes)
+    name = match["name"] or match["directive"] or ("" if callout is None else callout[1])
+    title = match["label"] or match["title"] or _name_component(attributes) or _name_box(name)
     yield ""
     if title and _NUMBER.match(title) is None:
         yield f"{match['indent']}{title.strip()}"

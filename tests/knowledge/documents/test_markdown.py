@@ -87,6 +87,9 @@ def test_backticks_that_open_nothing_stay() -> None:
     [
         (":::tip My tip\nText.\n:::", ["My tip", "Text."]),
         (":::note[My note]\nText.\n:::", ["My note", "Text."]),
+        (':::tip{icon="x"}\nText.\n:::', ["Tip", "Text."]),
+        ('::: {.callout-note title="Mine" collapse=true}\nText.\n:::', ["Mine", "Text."]),
+        (":::{danger}\n:class: x\nText.\n:::", ["Danger", "Text."]),
         ("::::{grid} 2\n:::{card} Name\nText.\n:::\n::::", ["Name", "Text."]),
         ("::: package.module\n    options:\n      a: b\n\nText.", ["Text."]),
         ("::: package.module\n\nText:\n\n- A\n    - B", ["Text:", "- A", "  - B"]),
