@@ -26,6 +26,7 @@ def _write_raised(text: str) -> str:
 
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
+_SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "munderover"})
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
           (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 _NUMBERINGS = {
@@ -46,7 +47,8 @@ _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
 
 def _group(text: str) -> str:
-    return text if _ATOM.match(text) else f"({text})"
+    is_sign = not any(map(str.isalnum, text))
+    return text if is_sign or _ATOM.match(text) else f"({text})"
 
 
 def _write_fraction(parts: Sequence[str]) -> str:
@@ -54,7 +56,7 @@ def _write_fraction(parts: Sequence[str]) -> str:
 
 
 def _write_power(parts: Sequence[str]) -> str:
-    raised = _write_raised(parts[1]) if parts[1] else ""
+    raised = _write_raised(parts[1].strip()) if parts[1].strip() else ""
     return f"{_group(parts[0])}{raised}" if not raised.isalpha() else f"{parts[0]}^{raised}"
 
 
@@ -137,7 +139,8 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
     if formula.name == "mspace":
         return " "
     if not formula.parts:
-        return " ".join(formula.text.split())
+        text = " ".join(formula.text.split())
+        return f" {text} " if formula.name == "mtext" and text != formula.text else text
     write = _WRITERS.get(formula.name)
     if write is None or len(parts) < 2:
         joined = _join_row(formula.parts, parts)
@@ -202,7 +205,7 @@ def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
     """
     joined = ""
     for at, text in enumerate(written):
-        is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
+        is_behind = at > 0 and formulas[at - 1].name in _SCRIPTED
         joined += f" {text}" if is_behind and text[:1].isalnum() else text
     return joined
 

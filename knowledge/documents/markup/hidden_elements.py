@@ -1,5 +1,7 @@
 """Removes elements that a reader of the page does not see."""
 
+from dataclasses import replace
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from knowledge.documents.markup.appearance import (
@@ -16,6 +18,7 @@ from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
 _TABS_AROUND = 3
@@ -78,7 +81,7 @@ class _Removal:
         if (role := _DISPLAYS.get(ruled.get("display", ""))) and "role" not in node.attributes:
             node.attrs["role"] = role
         is_heading = node.tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
-        return appearance_inside(
+        inner = appearance_inside(
             outer,
             node.tag or "",
             node.attributes,
@@ -86,6 +89,10 @@ class _Removal:
             has_stylesheets=self._has_stylesheets,
             may_be_moved=self._is_book and bool(is_heading),
         )
+        if node.tag in _WHOLE:
+            # A script shows a page that is hidden as a whole.
+            return outer if inner is None else replace(inner, is_invisible=False)
+        return outer if inner is None and _stands_for_formula(node) else inner
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
@@ -138,6 +145,16 @@ def _state_numbering(node: LexborNode, ruled: Declarations) -> None:
     for name in words:
         if name in NUMBERINGS or name in ("none", "decimal"):
             node.attrs["type"] = name
+
+
+def _stands_for_formula(node: LexborNode) -> bool:
+    """Return whether a hidden element is the formula that an element beside it draws."""
+    formula = next(iter(node.iter()), None)
+    if formula is None or formula.tag != "math" or node.parent is None:
+        return False
+    return any(
+        part.tag == "img" or part.attributes.get("aria-hidden") for part in node.parent.iter()
+    )
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:

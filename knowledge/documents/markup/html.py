@@ -36,7 +36,7 @@ from knowledge.documents.page import (
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _UNREAD = "script style noscript template svg iframe object embed canvas rt .katex-html"
-_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink"
+_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
 _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
@@ -513,8 +513,10 @@ def _is_struck(node: LexborNode) -> bool:
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     if depth > _DEEPEST_IN_FORMULA or (node.tag or "").startswith("annotation"):
         return Formula("mrow")
-    parts = tuple(_read_formula(child, depth + 1) for child in node.iter())
-    return Formula(node.tag or "", "" if parts else node.text(), parts)
+    parts = tuple(_read_formula(child, depth + 1) for child in node.iter() if child.is_element_node)
+    has_no_line = (node.attributes.get("linethickness") or "").startswith("0")
+    name = "binomial" if node.tag == "mfrac" and has_no_line else node.tag or ""
+    return Formula(name, "" if parts else node.text(), parts)
 
 
 def _read_line(top: LexborNode) -> str:
