@@ -68,6 +68,7 @@ _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _HELD_BREAK = "\x1b"
 _BREAKS_HELD = re.compile(f"[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
+_BREAK_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _SOFT_HYPHEN = "\xad"
 _ROLES = {
     "table": "table", "grid": "table", "treegrid": "table", "row": "tr", "cell": "td",
@@ -534,13 +535,13 @@ def _read_line(top: LexborNode) -> str:
         elif node.tag == "code" and not _has(node, "a"):
             parts.append(Span(_write_span(node.text()), is_struck=outer.is_struck))
         else:
-            border = "" if node.tag in _INLINE else " "
+            border = "" if node.tag in _INLINE else _HELD_BREAK
             inner = Span(
                 "", _find_script(node) or outer.script, outer.is_struck or _is_struck(node)
             )
             children = ((child, inner) for child in reversed(list(node.iter(include_text=True))))
             stack += ((border, outer), *children, (border, outer))
-    return _join_line(parts)
+    return _BREAK_IN_NUMBERS.sub("; ", _join_line(parts)).replace("\n", " ")
 
 
 def _is_in_link(node: LexborNode) -> bool:

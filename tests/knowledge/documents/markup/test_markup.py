@@ -411,10 +411,13 @@ def test_references_and_links_of_asciidoc_have_the_titles_and_addresses_of_their
 
 def test_line_breaks_stay_and_soft_hyphens_go_in_html() -> None:
     page = read(
-        "a.html", "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
+        "a.html",
+        "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
+        "<table><tr><td>Load<br>kg<td>1<br>234<td><p>8</p><p>9</p></table>",
     )
 
-    assert page.content == "# A B\n\nMill 7a\n04109 Dorf\n\n1. x\n   y"
+    table = "| Load kg | 1; 234 | 8; 9 |\n|---|---|---|"
+    assert page.content == f"# A B\n\nMill 7a\n04109 Dorf\n\n1. x\n   y\n\n{table}"
 
 
 def test_elements_that_are_shown_or_named_as_a_table_are_a_table() -> None:
