@@ -7,6 +7,7 @@ import colorsys
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 Attributes = Mapping[str, str | None]
 
@@ -153,7 +154,11 @@ def appearance_inside(
     classes = (attributes.get("class") or attributes.get("classname") or "").split()
     if _classes_hide(classes):
         return None
-    styles = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
+    styles = {
+        **_presentation(tag, attributes),
+        **ruled,
+        **parse_declarations(attributes.get("style") or ""),
+    }
     if not styles and not (classes and has_stylesheets):
         return outer
     if hides_subtree(styles, may_be_moved=may_be_moved):
@@ -179,6 +184,7 @@ def parse_rules(css: str) -> list[Rule]:
     return rules
 
 
+@lru_cache(maxsize=1000)
 def parse_declarations(style: str) -> dict[str, str]:
     """Return the properties of a style attribute, or of one rule, in lower case.
 
@@ -259,11 +265,6 @@ def _classes_hide(classes: list[str]) -> bool:
         (name.startswith("d-") and name != "d-none") or name.partition(":")[2] in _SHOWING_CLASSES
         for name in classes
     )
-
-
-def _inline(attributes: Attributes) -> dict[str, str]:
-    style = attributes.get("style")
-    return parse_declarations(style) if style else {}
 
 
 def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
@@ -394,32 +395,28 @@ def _is_clipped(styles: Declarations) -> bool:
     return (
         _NO_SCALE.search(transform) is not None
         or styles.get("scale", "1") == "0"
-        or _first_pixels(styles.get("zoom", "1")) == 0
+        or _pixels(styles.get("zoom", "1")) == 0
     )
 
 
 def _is_far_away(styles: Declarations) -> bool:
     placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
     for name in _SHIFTS:
-        pixels = _first_pixels(styles.get(name, ""))
+        pixels = _pixels(styles.get(name, ""))
         moved = (
             placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
         )
         if moved and pixels is not None and pixels <= _FAR:
             return True
     shift = _TRANSLATED.search(styles.get("transform", ""))
-    return shift is not None and (_first_pixels(shift[1]) or 0) <= _FAR
+    return shift is not None and (_pixels(shift[1]) or 0) <= _FAR
 
 
 def _is_collapsed(styles: Declarations) -> bool:
     if not any(styles.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS):
         return False
-    sizes = (_first_pixels(styles[name]) for name in _SIZES if name in styles)
+    sizes = (_pixels(styles[name]) for name in _SIZES if name in styles)
     return any(size is not None and 0 <= size <= _TINY for size in sizes)
-
-
-def _first_pixels(value: str) -> float | None:
-    return _pixels(value) if value else None
 
 
 def _pixels(value: str) -> float | None:

@@ -119,11 +119,11 @@ _KNOWN = {
 class _AsciiDocReader:
     """Reads the lines in a single pass and keeps the attributes set so far."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: list[str]) -> None:
         self.attributes = dict(_OUTPUT)
         self.left_out = LeftOutCounts()
         self.links: list[tuple[str, str]] = []
-        self._lines = list(lines)
+        self._lines = lines
         self._titles = _find_titles(self._lines)
         self._at = 0
         self._conditions: list[bool] = []
@@ -151,17 +151,23 @@ class _AsciiDocReader:
             line = self._lines[self._at].rstrip()
             match = _CONDITION.match(line)
             if match is not None and not match[1]:
-                self._follow(match[2], match[3].lower(), match[4])
+                is_met = self._follow(match[2], match[3].lower(), match[4])
+                if match[2] != "endif" and match[3] and match[4]:
+                    # The condition applies only to the text in brackets.
+                    self._conditions.pop()
+                    if is_met:
+                        self._lines[self._at] = match[4]
+                        continue
             elif all(self._conditions):
                 return True
             self._at += 1
         return False
 
-    def _follow(self, kind: str, target: str, text: str) -> None:
-        """Open or close a condition; without a known value, an attribute is not set."""
+    def _follow(self, kind: str, target: str, text: str) -> bool:
+        """Open or close a condition; return whether it is met, as are those around it."""
         if kind == "endif":
             self._conditions[-1:] = []
-            return
+            return False
         names = target.replace("+", ",").split(",")
         results = [name in self.attributes for name in names]
         is_met = all(results) if "+" in target else any(results)
@@ -172,6 +178,7 @@ class _AsciiDocReader:
             name = f"{kind} {target or text}"
             self.left_out.add("part", "the document does not meet its condition", name=name)
         self._conditions.append(is_met)
+        return all(self._conditions)
 
     def _compare(self, text: str) -> bool:
         match = _COMPARISON.match(text.strip())
@@ -371,7 +378,10 @@ class _AsciiDocReader:
         text = _PASSED.sub(hold_passed, _LITERAL.sub(lambda found: hold(f"`{found[1]}`"), text))
         text = _QUOTED.sub(r"\1\2\1", _INLINE_ATTRIBUTE.sub(fill, text))
         text = _CODE.sub(lambda found: hold(f"`{unescape(found[1] or found[2])}`"), text)
-        text = _REFERENCE.sub(self._show_reference, _INLINE_ANCHOR.sub("", text))
+        text = _REFERENCE.sub(
+            lambda found: found[2] or self._titles.get(found[1], found[1]),
+            _INLINE_ANCHOR.sub("", text),
+        )
         for _ in range(_DEEPEST_MACRO):
             text = _MACRO.sub(_show_macro, _LINK.sub(self._show_link, text))
         text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
@@ -381,9 +391,6 @@ class _AsciiDocReader:
         for _ in range(_DEEPEST_MACRO):
             text = _HELD.sub(lambda found: held[int(found[1])], text)
         return _BREAK.sub("\n", " ".join(text.split())).strip()
-
-    def _show_reference(self, match: re.Match[str]) -> str:
-        return match[2] or self._titles.get(match[1], match[1])
 
     def _show_link(self, match: re.Match[str]) -> str:
         label = match[2] if "=" not in match[2] else match[2].partition(",")[0]
@@ -396,7 +403,7 @@ class _AsciiDocReader:
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is the document title or, if there is none, the first heading."""
     text, warnings = decode(data)
-    reader = _AsciiDocReader(_unfold_conditions(text.split("\n")[:_MOST_LINES]))
+    reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
     blocks = tuple(reader.blocks())
     headings = [block for block in blocks if block.level]
     top = min(headings, key=lambda block: block.level, default=None)
@@ -449,16 +456,6 @@ def read_table(
         rows[-1].append(cell)
         filled += cell.columns
     return [row for row in rows if row]
-
-
-def _unfold_conditions(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with conditions of one line, such as `ifdef::web[text]`, as three lines."""
-    for line in lines:
-        match = _CONDITION.match(line.rstrip())
-        if match is not None and match[3] and match[4] and not match[1]:
-            yield from (f"{match[2]}::{match[3]}[]", match[4], "endif::[]")
-        else:
-            yield line
 
 
 def _find_titles(lines: Iterable[str]) -> dict[str, str]:

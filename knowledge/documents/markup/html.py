@@ -61,8 +61,6 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
 _BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
 _LISTS = frozenset({"ul", "ol"})
-_INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
-_INLINE = frozenset(_INLINE_NAMES.split())
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
@@ -521,27 +519,11 @@ def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
 
 
 def _read_line(top: LexborNode) -> str:
-    """Return the text in an element on one line, as `BlockWriter` writes it."""
-    parts: list[Span] = []
-    stack: list[tuple[LexborNode | str, Span]] = [(top, Span(""))]
-    while stack:
-        node, outer = stack.pop()
-        if isinstance(node, str):
-            parts.append(Span(node))
-        elif node.tag == "-text":
-            parts.append(replace(outer, text=node.text_content or ""))
-        elif node.tag == "math":
-            parts.append(Span(write_formula(_read_formula(node))))
-        elif node.tag == "code" and not _has(node, "a"):
-            parts.append(Span(_write_span(node.text()), is_struck=outer.is_struck))
-        else:
-            border = "" if node.tag in _INLINE else _HELD_BREAK
-            inner = Span(
-                "", _find_script(node) or outer.script, outer.is_struck or _is_struck(node)
-            )
-            children = ((child, inner) for child in reversed(list(node.iter(include_text=True))))
-            stack += ((border, outer), *children, (border, outer))
-    return _BREAK_IN_NUMBERS.sub("; ", _join_line(parts)).replace("\n", " ")
+    """Return the text in an element on one line, without the fences of code."""
+    blocks = ((block, block.text.split("\n")) for block in _walk(top) if block.text)
+    parts = (lines[1:-1] if block.kind is BlockKind.CODE else lines for block, lines in blocks)
+    text = "\n".join(line.strip() for lines in parts for line in lines)
+    return _BREAK_IN_NUMBERS.sub("; ", text).replace("\n", " ")
 
 
 def _is_in_link(node: LexborNode) -> bool:

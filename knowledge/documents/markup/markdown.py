@@ -97,7 +97,7 @@ _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
 _BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
-_TICKS = re.compile("`+")
+_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`).{1,2000}?(?<!`)\1(?!`)")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
@@ -411,17 +411,14 @@ def _close_tags(markup: str, env: _Env) -> str:
 
 def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines with code in shortcodes, such as `{{< highlight go >}}`, as fenced code."""
-    ends = sum(1 for line in lines if (mark := _HIGHLIGHT.match(line)) and mark[1])
-    fence: str | None = None
-    for line in lines:
-        mark = _HIGHLIGHT.match(line) if fence in (None, _FENCE_OF_HIGHLIGHT) else None
-        if mark is not None and bool(mark[1]) is (fence is not None) and ends:
-            ends -= bool(mark[1])
-            fence = None if fence else _FENCE_OF_HIGHLIGHT
-            yield f"{_FENCE_OF_HIGHLIGHT}{mark[2] or ''}" if fence else _FENCE_OF_HIGHLIGHT
-            continue
-        opened = _FENCE.match(line) if fence != _FENCE_OF_HIGHLIGHT else None
-        fence = _follow_fence(fence, opened[1]) if opened is not None else fence
+    marks = map(_HIGHLIGHT.match, lines)
+    last = max((at for at, mark in enumerate(marks) if mark and mark[1]), default=-1)
+    is_open = False
+    for at, (line, is_code) in enumerate(_mark_code(lines)):
+        mark = None if is_code else _HIGHLIGHT.match(line)
+        if mark is not None and at <= last and bool(mark[1]) is is_open:
+            is_open = not is_open
+            line = f"{_FENCE_OF_HIGHLIGHT}{mark[2] or ''}"
         yield line
 
 
@@ -458,15 +455,12 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
     footnotes: dict[str, list[str]] = {}
     others: list[str] = []
     current: list[str] | None = None
-    fence: str | None = None
-    for line in lines:
+    for line, is_code in _mark_code(lines):
         if current is not None and _continues(current[-1], line):
             current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
             continue
         current = None
-        mark = _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        match = _FOOTNOTE.match(line) if fence is None else None
+        match = None if is_code else _FOOTNOTE.match(line)
         if match is None:
             others.append(line)
             continue
@@ -489,7 +483,7 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
     `footnotes`.
     """
     waiting: list[str] = []
-    fence: str | None = None
+    was_code = False
     indent = 0
 
     def write() -> Iterator[str]:
@@ -498,17 +492,16 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
             waiting.extend(name for line in note for name in _find_marks(line))
             yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
 
-    for line in lines:
-        mark = _FENCE.match(line)
+    for line, is_code in _mark_code(lines):
         item = _ITEM.match(line)
-        if fence is None and (not line.strip() or mark or item or line.startswith("#")):
+        if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
             yield from write()
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and mark is None and line.strip():
+        was_code = is_code
+        if not is_code and line.strip():
             indent = item.end() if item is not None else _count_indent(line)
             waiting += (name for name in _find_marks(line) if name in footnotes)
         yield line
-        if fence is None and line.startswith("#"):
+        if not is_code and line.startswith("#"):
             yield from write()
     yield ""
     waiting += footnotes
@@ -536,17 +529,7 @@ def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
 
 def _blank_code(line: str) -> str:
     """Return a line of the same length with its inline code replaced by spaces."""
-    parts: list[str] = []
-    end = 0
-    runs = [match.span() for match in _TICKS.finditer(line)]
-    for at, (start, after) in enumerate(runs):
-        later = (runs[place] for place in range(at + 1, len(runs)))
-        same = (last for first, last in later if last - first == after - start)
-        closing = next(same, 0) if start >= end else 0
-        if closing:
-            parts += line[end:start], " " * (closing - start)
-            end = closing
-    return "".join((*parts, line[end:]))
+    return _SPAN.sub(lambda span: " " * len(span[0]), line)
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
@@ -623,12 +606,9 @@ def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
 
 def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines with tags that begin or end a component on a line of their own."""
-    fence: str | None = None
     begun: list[str] = []
-    for line in lines:
-        mark = _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        is_begun = begun or (fence is None and _BEGUN_COMPONENT.match(line))
+    for line, is_code in _mark_code(lines):
+        is_begun = begun or (not is_code and _BEGUN_COMPONENT.match(line))
         if is_begun and line.strip() and len(begun) < _MOST_LINES_OF_TAG:
             begun.append(line.strip() if begun else line.rstrip())
             if not line.rstrip().endswith(">"):
@@ -636,7 +616,7 @@ def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
             begun, line = [], " ".join(begun)
         yield from begun
         begun = []
-        yield from _separate_tag(line) if fence is None and "<" in line else (line,)
+        yield from (line,) if is_code or "<" not in line else _separate_tag(line)
     yield from begun
 
 
@@ -679,21 +659,17 @@ def _dedent(line: str, margin: int) -> str:
 
 
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
-    fence: str | None = None
     # The options of a generated description are the deeper lines that follow it.
     generated: int | None = None
     is_directive = False
-    for line in lines:
+    for line, is_code in _mark_code(lines):
         is_directive = is_directive and _OPTION_LINE.match(line) is not None
         if is_directive:
             continue
         if generated is not None and (not line.strip() or _count_indent(line) > generated):
             continue
         generated = None
-        mark = _FENCE.match(line)
-        if mark is not None:
-            fence = _follow_fence(fence, mark[1])
-        if fence is not None or mark is not None:
+        if is_code:
             yield line
             continue
         container = _CONTAINER.match(line.rstrip())
@@ -738,6 +714,16 @@ def _write_shortcode(match: re.Match[str]) -> str:
 def _quote_style(match: re.Match[str]) -> str:
     declarations = match[1].replace('"', "")
     return f'style="{{{declarations}}}"'
+
+
+def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it is a part of fenced code or one of its fences."""
+    fence: str | None = None
+    for line in lines:
+        mark = _FENCE.match(line)
+        is_code = fence is not None or mark is not None
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        yield line, is_code
 
 
 def _follow_fence(fence: str | None, mark: str) -> str | None:
