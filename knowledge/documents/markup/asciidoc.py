@@ -87,13 +87,13 @@ _MACRO = re.compile(
     r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
     r"\[([^\[\]\n]{0,500})\]"
 )
-_LINK = re.compile(r"(?:link:)?(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
+_LINK = re.compile(r"(?:link:|(?<![\w:]))(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
 _FORMATS = tuple(
     re.compile(f"{_ROLE}{pattern}")
     for pattern in (
-        r"\*\*([^*\n]{1,1000})\*\*",
-        r"__([^_\n]{1,1000})__",
-        r"##([^#\n]{1,1000})##",
+        r"\*\*(?=\S)([^*\n]{1,1000})(?<=\S)\*\*",
+        r"__(?=\S)([^_\n]{1,1000})(?<=\S)__",
+        r"##(?=\S)([^#\n]{1,1000})(?<=\S)##",
         r"(?<![\w*])\*(?=\S)([^*\n]{1,1000}|[^\n]{1,200}?)(?<=\S)\*(?![\w*])",
         r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000}|[^\n]{1,200}?)(?<=[^\s_])_(?!\w)",
         r"(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)",
@@ -127,6 +127,7 @@ class _AsciiDocReader:
         self._titles = _find_titles(self._lines)
         self._at = 0
         self._conditions: list[bool] = []
+        self._is_header = False
         self._anchors = Anchors()
         self._anchor: str | None = None
         self._style = ""
@@ -140,6 +141,10 @@ class _AsciiDocReader:
     def blocks(self) -> Iterator[Block]:
         while self._find_line():
             line = self._take_line()
+            self._is_header = self._is_header and bool(line)
+            if self._is_header and (attribute := _ATTRIBUTE.match(line)) is not None:
+                self._set_attribute(attribute)
+                continue
             if _ANCHOR.match(line) or _BLOCK_ATTRIBUTES.match(line):
                 yield from self._end()
             yield from self._line(line)
@@ -271,6 +276,7 @@ class _AsciiDocReader:
         shown = self._plain(text)
         anchor = self._anchors.take(shown.replace("`", ""), self._anchor)
         self._anchor, self._style = None, ""
+        self._is_header = level == 1
         self._depths, self._counts = [], {}
         return Block(BlockKind.HEADING, shown, level, anchor)
 

@@ -59,7 +59,7 @@ _CHARSET = re.compile(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
-_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
+_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center tr td th".split())
 _LISTS = frozenset({"ul", "ol"})
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
@@ -98,8 +98,9 @@ class BlockWriter:
     element.
     """
 
-    def __init__(self, anchors: Anchors) -> None:
-        self._anchors = anchors
+    def __init__(self, *, has_tables: bool = True) -> None:
+        self._anchors = Anchors()
+        self._has_tables = has_tables
         self._written: list[Block] = []
         self._text: list[Span] = []
         self._scripts: list[Script] = []
@@ -122,7 +123,7 @@ class BlockWriter:
         elif tag == "pre":
             self.flush()
             self._write(_code(node))
-        elif _find_kind(node) == "table" and (tag == "table" or _is_table(node)):
+        elif self._has_tables and _is_table(node):
             self.flush()
             self._table(node)
         elif tag == "img":
@@ -434,8 +435,8 @@ def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
     return 2 * len(part.text().split()) >= len(whole.split())
 
 
-def _walk(root: LexborNode) -> Iterator[Block]:
-    writer = BlockWriter(Anchors())
+def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
+    writer = BlockWriter(has_tables=has_tables)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -519,8 +520,9 @@ def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
 
 
 def _read_line(top: LexborNode) -> str:
-    """Return the text in an element on one line, without the fences of code."""
-    blocks = ((block, block.text.split("\n")) for block in _walk(top) if block.text)
+    """Return the text in an element on one line, without the fences of code and inner tables."""
+    written = _walk(top, has_tables=False)
+    blocks = ((block, block.text.split("\n")) for block in written if block.text)
     parts = (lines[1:-1] if block.kind is BlockKind.CODE else lines for block, lines in blocks)
     text = "\n".join(line.strip() for lines in parts for line in lines)
     return _BREAK_IN_NUMBERS.sub("; ", text).replace("\n", " ")
@@ -606,9 +608,11 @@ def _find_kind(node: LexborNode) -> str:
 
 
 def _is_table(node: LexborNode) -> bool:
-    """Return whether the text of an element with the role of a table is in the cells of its rows,
-    so that the element is not a layout.
+    """Return whether an element is a table; one that only has the role of a table must have its
+    whole text in cells, because it may be a layout.
     """
+    if node.tag == "table" or _find_kind(node) != "table":
+        return node.tag == "table"
     cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
     size = sum(len("".join(cell.text().split())) for cell in cells)
     return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)

@@ -348,7 +348,7 @@ def _describe_fence(info: str) -> str:
     words = _FENCE_LABEL.sub(" ", info).split()
     if info.startswith("{"):
         words = [word.strip("{}.,") for word in words if word.strip("{}.,")][:1]
-    language = [] if _FENCE_LABEL.match(info) else words[:1]
+    language = [] if _FENCE_LABEL.match(info) else [word.partition("{")[0] for word in words[:1]]
     return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
 
 
@@ -636,7 +636,7 @@ def _separate_tag(line: str) -> Iterator[str]:
 
 def _show_component(match: re.Match[str], tag: str = "span") -> str:
     """Return the tag of a component with the texts in its attributes as an element."""
-    shown = escape(_name_component(match[0]))
+    shown = _make_parser().renderInline(_name_component(match[0]), {"page": ""})
     opening = " " if match[0].endswith("/>") else match[0]
     return f"{opening}<{tag}>{shown}</{tag}> " if shown else opening
 
