@@ -217,7 +217,8 @@ def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
             for at, cell in enumerate(row)
             if cell.text
         )
-        yield ", ".join(named)
+        # A label that ends with a colon is followed by its value.
+        yield ", ".join(named).replace(":, ", ": ")
 
 
 def _join(outside: str, inside: str) -> str:
@@ -325,6 +326,8 @@ def _write_groups(
 
 def _is_header(texts: Sequence[str]) -> bool:
     """Return whether a row may be a header: it has no values, and no label of a value beside it."""
+    if not texts:
+        return False
     if texts[0].endswith(":") and not all(text.endswith(":") for text in texts if text):
         return False
     return not any(map(is_value, texts)) or _is_numbered_header(texts)

@@ -56,6 +56,7 @@ _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
 _LONGEST_VALUE = 4000
+_MOST_VALUES = 20
 _DEEPEST_MACRO = 2
 _MOST_LINKS = 5000
 _EMBEDDED = "recordings are not read"
@@ -194,9 +195,9 @@ class _AsciiDocReader:
             return False
 
     def _fill(self, text: str) -> str:
-        """Return text with the values of the attributes that are set."""
+        """Return text with the values of the first attributes in it that are set."""
         return _INLINE_ATTRIBUTE.sub(
-            lambda found: self.attributes.get(found[1].lower(), found[0]), text
+            lambda found: self.attributes.get(found[1].lower(), found[0]), text, _MOST_VALUES
         )
 
     def _take_line(self) -> str:
@@ -247,10 +248,11 @@ class _AsciiDocReader:
         name, value = match[2].lower(), (match[4] or "").strip()
         while value.endswith(" \\") and self._find_line():
             value = value[:-1] + self._take_line().strip()
-        value = self._fill(value) if len(value) <= _LONGEST_VALUE else value
+        filled = self._fill(value)
+        value = filled if len(filled) <= _LONGEST_VALUE else value
         if match[1] or match[3]:
             self.attributes.pop(name, None)
-        else:
+        elif len(value) <= _LONGEST_VALUE:
             self.attributes[name] = value
 
     def _text_line(self, line: str) -> Iterator[Block]:

@@ -600,7 +600,8 @@ def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
             yield line
             continue
         yield from ("", _EXPRESSION.sub("", line).rstrip(), "")
-        if not line.lstrip().startswith("</") and not line.rstrip().endswith("/>"):
+        is_opening = not line.lstrip().startswith("</") and not line.rstrip().endswith("/>")
+        if is_opening and len(opened) < _DEEPEST_LISTS:
             opened.append([indent, -1])
 
 

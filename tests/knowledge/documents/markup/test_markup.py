@@ -430,3 +430,14 @@ def test_elements_that_are_shown_or_named_as_a_table_are_a_table() -> None:
 
     table = "|  |  |\n|---|---|\n| A | 6 |"
     assert page.content == f"{table}\n\n{table}\n\n## A\n\n6"
+
+
+def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
+    page = read(
+        "a.html",
+        "<table><tr><th colspan=2>Lift<th>Load</tr><tr></tr><tr><td>A<td>B<td>630</tr></table>"
+        "<table><tr><th>Step<tr><td><ol start=3><li>Open<li>Close</ol></table>",
+    )
+
+    assert "| A | B | 630 |" in page.content
+    assert "| 3. Open 4. Close |" in page.content
