@@ -38,7 +38,7 @@ _NAMES = (
     "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
     "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
     "width height max-width max-height overflow overflow-x overflow-y font font-size color "
-    "list-style list-style-type "
+    "list-style list-style-type vertical-align "
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
@@ -50,6 +50,8 @@ _BRACE = re.compile("([{}])")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
 )
+_BEFORE = re.compile(r"::?before\Z")
+_COUNTER = re.compile(r"counter\([^\s,()]{1,60}(?:,\s*([\w-]{1,40}))?\s*\)")
 _WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
 _SCREEN_PIXELS = 1280
 _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
@@ -174,7 +176,9 @@ def parse_rules(css: str) -> list[Rule]:
         kept = {
             name: value
             for name, value in styles.items()
-            if name in _PROPERTIES or (name in _DECORATIONS and STRUCK in value)
+            if name in _PROPERTIES
+            or (name in _DECORATIONS and STRUCK in value)
+            or (name == "content" and _COUNTER.search(value))
         }
         for selector in selectors.split(",") if kept else ():
             if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
@@ -312,9 +316,12 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
 
 def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
     """Return a rule; one with a pseudo-class such as `:hover` is kept only if it shows an
-    element.
+    element, and a label with a counter before an item becomes the numbering of the item.
     """
     is_dynamic = _WHEN.search(selector) is not None
+    label = _COUNTER.search(styles.get("content", ""))
+    if label is not None and (before := _BEFORE.search(selector)) is not None:
+        selector, styles = selector[: before.start()], {"list-style-type": label[1] or "decimal"}
     if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
         return None
     rank = (

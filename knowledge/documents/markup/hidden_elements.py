@@ -18,6 +18,7 @@ from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SCRIPTS = ("super", "sub")
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
@@ -74,8 +75,11 @@ class _Removal:
 
     def _inside(self, node: LexborNode, outer: Appearance) -> Appearance | None:
         ruled = self._ruled.get(node.mem_id, {})
-        if is_struck(ruled):
-            node.attrs["style"] = f"{node.attributes.get('style') or ''};text-decoration:{STRUCK}"
+        stated = f"text-decoration:{STRUCK};" if is_struck(ruled) else ""
+        if ruled.get("vertical-align") in _SCRIPTS:
+            stated += f"vertical-align:{ruled['vertical-align']};"
+        if stated:
+            node.attrs["style"] = f"{stated}{node.attributes.get('style') or ''}"
         if node.tag in _NUMBERED:
             _state_numbering(node, ruled)
         if (role := _DISPLAYS.get(ruled.get("display", ""))) and "role" not in node.attributes:

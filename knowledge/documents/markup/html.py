@@ -59,7 +59,7 @@ _CHARSET = re.compile(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
-_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center tr td th".split())
+_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary legend address hr center tr td th".split())
 _LISTS = frozenset({"ul", "ol"})
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
@@ -75,7 +75,8 @@ _ROLES = {
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
-_SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
+_VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
 _STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
 _CONTENT = "#main-content"
@@ -487,7 +488,9 @@ def _find_script(node: LexborNode) -> Script | None:
     """
     if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
         return Script.NOTE
-    script = _SCRIPTS.get(node.tag or "")
+    style = (node.attributes.get("style") or "").lower()
+    stated = _VERTICAL.search(style) if "vertical" in style else None
+    script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script
     link = node.css_first("a[href]") or node.parent

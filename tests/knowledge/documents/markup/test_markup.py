@@ -441,3 +441,17 @@ def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
 
     assert "| A | B | 630 |" in page.content
     assert "3. Open 4. Close" in page.content
+
+
+def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html() -> None:
+    style = (
+        "ol{list-style-type:none}.a>li:before{content:counter(a,lower-latin) '. '}"
+        ".b>li::before{content:counter(b)}.up{vertical-align:super}"
+    )
+    page = read(
+        "a.html",
+        f"<style>{style}</style><ol class=a start=2><li>One</ol><ol class=b><li>Two</ol>"
+        '<p>10<i class=up>6</i> x 2<i style="VERTICAL-ALIGN: sub">3</i></p>',
+    )
+
+    assert page.content == "b. One\n\n1. Two\n\n10^6 x 2_3"
