@@ -493,7 +493,7 @@ def _find_script(node: LexborNode) -> Script | None:
     script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script
-    link = node.css_first("a[href]") or node.parent
+    link = node if node.tag == "a" else node.css_first("a[href]") or node.parent
     address = (link.attributes.get("href") or "") if link is not None and link.tag == "a" else ""
     return Script.NOTE if "#" in address else script
 

@@ -590,7 +590,7 @@ def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
         indent = _count_indent(line)
         if is_tag and line.lstrip().startswith("</"):
             opened[-1:] = []
-        elif opened and line.strip():
+        elif opened and line.strip() and fence is None:
             outside, inside = opened[-1]
             opened[-1][1] = indent if inside < 0 else max(outside, min(inside, indent))
         line = _dedent(line, sum(max(0, inside - outside) for outside, inside in opened))
@@ -688,16 +688,13 @@ def _write_container(match: re.Match[str]) -> Iterator[str]:
     attributes = match["attributes"] or ""
     callout = _CALLOUT.search(attributes)
     name = match["name"] or match["directive"] or ("" if callout is None else callout[1])
-    title = match["label"] or match["title"] or _name_component(attributes) or _name_box(name)
+    # The title of a box without a stated one is its kind, as readers see it.
+    kind = name.capitalize() if name in _BOXES else ""
+    title = match["label"] or match["title"] or _name_component(attributes) or kind
     yield ""
     if title and _NUMBER.match(title) is None:
         yield f"{match['indent']}{title.strip()}"
         yield ""
-
-
-def _name_box(name: str) -> str:
-    """Return the title of a box without a stated one: its kind, as readers see it."""
-    return name.capitalize() if name in _BOXES else ""
 
 
 def _clean_line(line: str) -> str:
