@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from docutils import nodes
 
 _KNOWN_ROLES = (
-    "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal"
+    "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal|pep|rfc"
 )
 _ROLE = re.compile(
     rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
@@ -33,6 +33,13 @@ _ROLE = re.compile(
 _STATED_ROLE = re.compile(
     r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})(?:\([ \t]{0,40}(raw)?)?", re.MULTILINE
 )
+_SUBSTITUTION = re.compile(
+    r"^\.\. \|[^|\n]{1,200}\| (?:replace|unicode)::[^\n]*\n(?:[ \t]+[^\n]*\n)*", re.MULTILINE
+)
+_DEFINED = re.compile(r"(?:\.\. \|[^|\n]{1,200}\| )?([\w-]{1,60})::")
+"""The directive in the definition of a substitution."""
+# In Sphinx, this directive describes a class of Python; in docutils, it states a class of CSS.
+_CLASS = re.compile(r"^([ \t]*\.\. )(?=class::[ \t]+[\w.]{0,100}[A-Z(])", re.MULTILINE)
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _STRUCK_ROLES = ("del", "s", "strike", "strikethrough", "line-through")
@@ -53,7 +60,9 @@ _LISTINGS = frozenset(
 _CONDITIONAL = frozenset({"only", "ifconfig"})
 _TAGS = frozenset({"html", "format_html", "builder_html"})
 """Tags of `only` that are set for HTML."""
-_VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
+_VERSION_NOTES = frozenset(
+    {"versionadded", "versionchanged", "versionremoved", "deprecated", "deprecated-removed"}
+)
 """Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
 _LONGEST_NAME = 200
@@ -102,26 +111,39 @@ def _settings() -> dict[str, object]:
     return {**_SETTINGS, "warning_stream": io.StringIO()}
 
 
-def _parse(markup: str, left_out: LeftOutCounts, depth: int = 0) -> "nodes.document":
+def _parse(
+    markup: str, left_out: LeftOutCounts, depth: int = 0, definitions: str = ""
+) -> "nodes.document":
     """Return the document tree, in which unknown directives are replaced by their content.
 
-    Directives that cannot be read are added to `left_out`.
+    Directives that cannot be read are added to `left_out`; `definitions` are those of the
+    substitutions of the whole document.
     """
     from docutils import nodes
     from docutils.core import publish_doctree
 
+    definitions = definitions or "".join(_SUBSTITUTION.findall(markup))
+    markup = f"{markup}\n\n{definitions}" if depth else markup
     tree = publish_doctree(markup, settings_overrides=_settings())
     for message in list(tree.findall(nodes.system_message)):
         unread = next(iter(message.findall(nodes.literal_block)), None)
         if unread is None or message.parent is None:
             continue
         is_directive = unread.astext().startswith(".. ")
-        held = _read_directive(unread.astext(), left_out, depth) if is_directive else [unread]
+        text = unread.astext()
+        if (defined := _DEFINED.match(text)) is not None:
+            if text.startswith(".. "):
+                left_out.add("substitution", _OMITTED.get(defined[1], "it cannot be read"))
+            message.parent.remove(message)
+            continue
+        held = _read_directive(text, left_out, depth, definitions) if is_directive else [unread]
         message.parent.replace(message, held)
     return tree
 
 
-def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[nodes.Node]":
+def _read_directive(
+    markup: str, left_out: LeftOutCounts, depth: int, definitions: str
+) -> "list[nodes.Node]":
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
@@ -146,7 +168,7 @@ def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[n
         argument = ""
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
-    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1).children)
+    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1, definitions).children)
 
 
 def _check_tags(expression: str) -> bool:
@@ -194,16 +216,25 @@ def _simplify(tree: "nodes.document") -> None:
             code.parent.replace(code, _write_code(next(names, ""), code.astext()))
     for span in tree.findall(nodes.literal):
         span["classes"] = ["code"]
+    for classifier in tree.findall(nodes.classifier):
+        classifier.insert(0, nodes.Text(" : "))
+    _label_footnotes(tree)
+    for box in list(tree.findall(nodes.Element)):
+        is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
+        if is_box and box.parent is not None:
+            box.parent.replace(box, _head_by_kind(box))
+
+
+def _label_footnotes(tree: "nodes.document") -> None:
+    """Write the marks of footnotes as text: `16[1]` and `[1] With chairs.`"""
+    from docutils import nodes
+
     for mark in list(tree.findall(nodes.footnote_reference)):
         mark.parent.replace(mark, nodes.Text(f"[{mark.astext()}]"))
     for label in list(tree.findall(nodes.label)):
         footnote = label.parent
         footnote.remove(label)
         _insert_label(footnote, f"[{label.astext()}]")
-    for box in list(tree.findall(nodes.Element)):
-        is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
-        if is_box and box.parent is not None:
-            box.parent.replace(box, _head_by_kind(box))
 
 
 def _head_by_kind(box: "nodes.Element") -> "nodes.container":
@@ -227,7 +258,8 @@ def _insert_label(element: "nodes.Element", label: str) -> None:
 def _prepare(text: str) -> str:
     stated = dict(_STATED_ROLE.findall(text))
     raw = {"raw", "raw-html", *(name for name, is_raw in stated.items() if is_raw)}
-    lines = (part for line in text.split("\n") for part in _split_line(line))
+    named = _CLASS.sub(r"\1py:", text)
+    lines = (part for line in named.split("\n") for part in _split_line(line))
     written = _ROLE.sub(partial(_without_role, raw=raw, stated=stated), "\n".join(lines))
     used = [name for name in _STRUCK_ROLES if f":{name}:`" in written and name not in stated]
     return "".join(f".. role:: {name}\n\n" for name in used) + written

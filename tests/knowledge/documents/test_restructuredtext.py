@@ -80,3 +80,16 @@ def test_a_footnote_and_its_mark_keep_their_number() -> None:
         "[1] With chairs.",
         "[CIT] A book.",
     ]
+
+
+def test_substitutions_classes_and_classifiers_are_read_as_sphinx_shows_them() -> None:
+    text = (
+        ".. |v| replace:: 3.12\n.. |br| raw:: html\n\n   <br>\n\n"
+        ".. function:: f(x)\n\n   From |v| on, see :pep:`8`.\n\n"
+        ".. class:: Decoder(*, strict=True)\n\n   It decodes.\n\nsize : int\n   In bytes.\n"
+    )
+
+    assert [block.text for block in blocks(text)] == [
+        "f(x)", "From 3.12 on, see PEP 8.", "Decoder(*, strict=True)", "It decodes.",
+        "size : int: In bytes.",
+    ]  # fmt: skip
