@@ -489,7 +489,9 @@ def _find_script(node: LexborNode) -> Script | None:
     if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
         return Script.NOTE
     style = (node.attributes.get("style") or "").lower()
-    stated = _VERTICAL.search(style) if "vertical" in style else None
+    # In blocks and cells, such a style does not raise the text.
+    is_block = node.tag in _BREAKS or node.tag in _HEADINGS or node.tag == "li"
+    stated = _VERTICAL.search(style) if "vertical" in style and not is_block else None
     script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script

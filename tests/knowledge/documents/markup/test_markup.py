@@ -452,7 +452,7 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
         "a.html",
         f"<style>{style}</style><ol class=a start=2><li>One</ol><ol class=b><li>Two</ol>"
         '<p>10<i class=up>6</i> x 2<i style="VERTICAL-ALIGN: sub">3</i>'
-        '<a class=up href="#n">4</a></p>',
+        '<a class=up href="#n">4</a></p><p class=up>5</p>',
     )
 
-    assert page.content == "b. One\n\n1. Two\n\n10^6 x 2_3[4]"
+    assert page.content == "b. One\n\n1. Two\n\n10^6 x 2_3[4]\n\n5"
