@@ -153,9 +153,9 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     if marked:
         return marked
     is_labelled = bool(rows) and [cell.is_header for cell in rows[0][:2]] == [True, False]
-    if not rows or is_labelled or not _is_header([cell.text for cell in rows[0]]):
+    if not rows or not rows[0] or is_labelled or not _is_header([cell.text for cell in rows[0]]):
         return 0
-    has_parts = len(rows) > 2 and any(cell.columns > 1 for cell in rows[0])
+    has_parts = len(rows) > 2 and rows[1] and any(cell.columns > 1 for cell in rows[0])
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
@@ -326,8 +326,6 @@ def _write_groups(
 
 def _is_header(texts: Sequence[str]) -> bool:
     """Return whether a row may be a header: it has no values, and no label of a value beside it."""
-    if not texts:
-        return False
     if texts[0].endswith(":") and not all(text.endswith(":") for text in texts if text):
         return False
     return not any(map(is_value, texts)) or _is_numbered_header(texts)
