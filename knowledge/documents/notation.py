@@ -26,25 +26,29 @@ def _write_raised(text: str) -> str:
 
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
+_SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "munderover"})
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
           (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 _NUMBERINGS = {
-    "lowerLetter": "a loweralpha alphaLc",
-    "upperLetter": "A upperalpha alphaUc",
-    "lowerRoman": "i lowerroman romanLc",
-    "upperRoman": "I upperroman romanUc",
+    "lowerLetter": "alphaLc",
+    "upperLetter": "alphaUc",
+    "lower-alpha": "a loweralpha lower-latin",
+    "upper-alpha": "A upperalpha upper-latin",
+    "lowerRoman": "i lowerroman romanLc lower-roman",
+    "upperRoman": "I upperroman romanUc upper-roman",
     "decimalZero": "decimal-leading-zero",
 }
 NUMBERINGS = {
     other: name for name, others in _NUMBERINGS.items() for other in (name, *others.split())
 }
-"""The names of numbering styles in other formats than Word's, with their names in Word."""
+"""The names of numbering styles in other formats than Word's, with their names in Word or CSS."""
 _LARGEST_ROMAN = 4000
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
 
 def _group(text: str) -> str:
-    return text if _ATOM.match(text) else f"({text})"
+    is_sign = not any(map(str.isalnum, text))
+    return text if is_sign or _ATOM.match(text) else f"({text})"
 
 
 def _write_fraction(parts: Sequence[str]) -> str:
@@ -52,7 +56,7 @@ def _write_fraction(parts: Sequence[str]) -> str:
 
 
 def _write_power(parts: Sequence[str]) -> str:
-    raised = _write_raised(parts[1]) if parts[1] else ""
+    raised = _write_raised(parts[1].strip()) if parts[1].strip() else ""
     return f"{_group(parts[0])}{raised}" if not raised.isalpha() else f"{parts[0]}^{raised}"
 
 
@@ -136,7 +140,8 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
     if formula.name == "mspace":
         return " "
     if not formula.parts:
-        return " ".join(formula.text.split())
+        text = " ".join(formula.text.split())
+        return f" {text} " if formula.name == "mtext" and text != formula.text else text
     write = _WRITERS.get(formula.name)
     if write is None or len(parts) < 2:
         joined = _join_row(formula.parts, parts)
@@ -150,6 +155,9 @@ def write_number(number: int, style: str) -> str:
     if style in ("lowerLetter", "upperLetter") and number > 0:
         letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
         return letter if style == "lowerLetter" else letter.upper()
+    if style in ("lower-alpha", "upper-alpha") and number > 0:
+        letters = _write_letters(number)
+        return letters if style == "lower-alpha" else letters.upper()
     if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
         roman = _write_roman(number)
         return roman if style == "lowerRoman" else roman.upper()
@@ -198,9 +206,20 @@ def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
     """
     joined = ""
     for at, text in enumerate(written):
-        is_behind = at > 0 and formulas[at - 1].name in ("msub", "msup", "msubsup")
+        is_behind = at > 0 and formulas[at - 1].name in _SCRIPTED
         joined += f" {text}" if is_behind and text[:1].isalnum() else text
     return joined
+
+
+def _write_letters(number: int) -> str:
+    """Return a number as letters: `z` is followed by `aa` and `ab`, whereas Word continues with
+    `aa` and `bb`.
+    """
+    written = ""
+    while number > 0:
+        number, letter = divmod(number - 1, 26)
+        written = chr(ord("a") + letter) + written
+    return written
 
 
 def _write_roman(number: int) -> str:

@@ -153,9 +153,9 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     if marked:
         return marked
     is_labelled = bool(rows) and [cell.is_header for cell in rows[0][:2]] == [True, False]
-    if not rows or is_labelled or not _is_header([cell.text for cell in rows[0]]):
+    if not rows or not rows[0] or is_labelled or not _is_header([cell.text for cell in rows[0]]):
         return 0
-    has_parts = len(rows) > 2 and any(cell.columns > 1 for cell in rows[0])
+    has_parts = len(rows) > 2 and rows[1] and any(cell.columns > 1 for cell in rows[0])
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
@@ -217,7 +217,8 @@ def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
             for at, cell in enumerate(row)
             if cell.text
         )
-        yield ", ".join(named)
+        # A label that ends with a colon is followed by its value.
+        yield ", ".join(named).replace(":, ", ": ")
 
 
 def _join(outside: str, inside: str) -> str:

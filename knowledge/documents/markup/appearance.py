@@ -7,6 +7,7 @@ import colorsys
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 Attributes = Mapping[str, str | None]
 
@@ -37,6 +38,7 @@ _NAMES = (
     "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
     "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
     "width height max-width max-height overflow overflow-x overflow-y font font-size color "
+    "list-style list-style-type vertical-align "
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
@@ -48,6 +50,8 @@ _BRACE = re.compile("([{}])")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
 )
+_BEFORE = re.compile(r"::?before\Z")
+_COUNTER = re.compile(r"counter\([^\s,()]{1,60}(?:,\s*([\w-]{1,40}))?\s*\)")
 _WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
 _SCREEN_PIXELS = 1280
 _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
@@ -135,11 +139,13 @@ def appearance_inside(
     ruled: Declarations,
     *,
     has_stylesheets: bool = False,
+    may_be_moved: bool = False,
 ) -> Appearance | None:
     """Return the appearance of text in an element, or None if the element is hidden.
 
     `ruled` are the declarations in the page's style elements that apply to the element. With
     `has_stylesheets`, the page has external style sheets, so a class may set an unknown background.
+    With `may_be_moved`, an element that is moved off screen or clipped is not hidden.
     """
     # Content hidden by `until-found` can be found by a search in the page.
     is_hidden = attributes.get("hidden", "until-found") != "until-found"
@@ -150,10 +156,14 @@ def appearance_inside(
     classes = (attributes.get("class") or attributes.get("classname") or "").split()
     if _classes_hide(classes):
         return None
-    styles = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
+    styles = {
+        **_presentation(tag, attributes),
+        **ruled,
+        **parse_declarations(attributes.get("style") or ""),
+    }
     if not styles and not (classes and has_stylesheets):
         return outer
-    if hides_subtree(styles):
+    if hides_subtree(styles, may_be_moved=may_be_moved):
         return None
     return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
 
@@ -166,7 +176,9 @@ def parse_rules(css: str) -> list[Rule]:
         kept = {
             name: value
             for name, value in styles.items()
-            if name in _PROPERTIES or (name in _DECORATIONS and STRUCK in value)
+            if name in _PROPERTIES
+            or (name in _DECORATIONS and STRUCK in value)
+            or (name == "content" and _COUNTER.search(value))
         }
         for selector in selectors.split(",") if kept else ():
             if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
@@ -176,6 +188,7 @@ def parse_rules(css: str) -> list[Rule]:
     return rules
 
 
+@lru_cache(maxsize=1000)
 def parse_declarations(style: str) -> dict[str, str]:
     """Return the properties of a style attribute, or of one rule, in lower case.
 
@@ -195,16 +208,15 @@ def parse_declarations(style: str) -> dict[str, str]:
     return declarations
 
 
-def hides_subtree(styles: Declarations) -> bool:
+def hides_subtree(styles: Declarations, *, may_be_moved: bool = False) -> bool:
     """Return whether the element is hidden with all its children, regardless of their styles."""
-    return (
+    is_hidden = (
         styles.get("display") == "none"
         or styles.get("content-visibility") == "hidden"
         or _is_faint(styles)
-        or _is_clipped(styles)
-        or _is_far_away(styles)
-        or _is_collapsed(styles)
     )
+    is_moved = _is_clipped(styles) or _is_far_away(styles) or _is_collapsed(styles)
+    return is_hidden or (is_moved and not may_be_moved)
 
 
 def font_is_tiny(styles: Declarations) -> bool | None:
@@ -259,11 +271,6 @@ def _classes_hide(classes: list[str]) -> bool:
     )
 
 
-def _inline(attributes: Attributes) -> dict[str, str]:
-    style = attributes.get("style")
-    return parse_declarations(style) if style else {}
-
-
 def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
     declared = {}
     if colour := attributes.get("color") if tag == "font" else attributes.get("text"):
@@ -309,9 +316,12 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
 
 def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
     """Return a rule; one with a pseudo-class such as `:hover` is kept only if it shows an
-    element.
+    element, and a label with a counter before an item becomes the numbering of the item.
     """
     is_dynamic = _WHEN.search(selector) is not None
+    label = _COUNTER.search(styles.get("content", ""))
+    if label is not None and (before := _BEFORE.search(selector)) is not None:
+        selector, styles = selector[: before.start()], {"list-style-type": label[1] or "decimal"}
     if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
         return None
     rank = (
@@ -392,32 +402,28 @@ def _is_clipped(styles: Declarations) -> bool:
     return (
         _NO_SCALE.search(transform) is not None
         or styles.get("scale", "1") == "0"
-        or _first_pixels(styles.get("zoom", "1")) == 0
+        or _pixels(styles.get("zoom", "1")) == 0
     )
 
 
 def _is_far_away(styles: Declarations) -> bool:
     placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
     for name in _SHIFTS:
-        pixels = _first_pixels(styles.get(name, ""))
+        pixels = _pixels(styles.get(name, ""))
         moved = (
             placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
         )
         if moved and pixels is not None and pixels <= _FAR:
             return True
     shift = _TRANSLATED.search(styles.get("transform", ""))
-    return shift is not None and (_first_pixels(shift[1]) or 0) <= _FAR
+    return shift is not None and (_pixels(shift[1]) or 0) <= _FAR
 
 
 def _is_collapsed(styles: Declarations) -> bool:
     if not any(styles.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS):
         return False
-    sizes = (_first_pixels(styles[name]) for name in _SIZES if name in styles)
+    sizes = (_pixels(styles[name]) for name in _SIZES if name in styles)
     return any(size is not None and 0 <= size <= _TINY for size in sizes)
-
-
-def _first_pixels(value: str) -> float | None:
-    return _pixels(value) if value else None
 
 
 def _pixels(value: str) -> float | None:

@@ -1,10 +1,15 @@
 """Reads AsciiDoc: sections, lists, listings, tables, admonitions. Includes are not resolved, and no
 code is run.
+
+Conditions (`ifdef`, `ifndef`, `ifeval`) are applied as if the file were converted to HTML.
 """
 
 import csv
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import unescape
+from typing import Any
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.notation import NUMBERINGS, Script, Span, join_spans, write_number
@@ -13,6 +18,7 @@ from knowledge.documents.page import (
     Anchors,
     Block,
     BlockKind,
+    LeftOutCounts,
     Page,
     Picture,
     make_code,
@@ -20,7 +26,18 @@ from knowledge.documents.page import (
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
-_ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t](.*))?\Z")
+_ATTRIBUTE = re.compile(r":(!?)([\w-]{1,60})(!?):(?:[ \t](.*))?\Z")
+_CONDITION = re.compile(r"(\\?)(ifdef|ifndef|ifeval|endif)::([^\s\[\]]{0,300})\[(.{0,1000})\]\Z")
+_COMPARISON = re.compile(r"([^=!<>]{1,300}?)[ ]{0,9}([=!<>]=|[<>])[ ]{0,9}([^=!<>]{1,300})\Z")
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+# What Asciidoctor sets when it writes HTML.
+_OUTPUT = {
+    "backend": "html5", "backend-html5": "", "basebackend": "html", "basebackend-html": "",
+    "filetype": "html", "filetype-html": "", "asciidoctor": "",
+}  # fmt: skip
 _ANCHOR = re.compile(
     r"\[\[([^\[\],]{1,100})(?:,[^\[\]]{0,200})?\]\]\Z|\[#([^\[\],.%]{1,100})[^\[\]]{0,100}\]\Z"
 )
@@ -34,10 +51,18 @@ _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t](.*)\Z")
 _DIRECTIVE = re.compile(r"(include|video|audio|toc)::(.{0,300})\Z")
 _IMAGE = re.compile(r"image:{1,2}([^\s\[\]:]{1,500})\[([^\[\]\n]{0,500})\]")
 _IMAGE_TITLE = re.compile(r"\btitle=\"([^\"]{1,300})\"")
-_IGNORED = re.compile(r"//(?!//)|(?:ifdef|ifndef|ifeval|endif)::")
+_IGNORED = re.compile(r"//(?!//)")
 _BREAKS = frozenset({"'''", "<<<"})
 _VERBATIM = frozenset("-.+`")
 _MOST_LINES = 500_000
+_LONGEST_VALUE = 4000
+_MOST_VALUES = 20
+_DEEPEST_MACRO = 2
+_MOST_LINKS = 5000
+_EMBEDDED = "recordings are not read"
+_NOT_READ = {
+    "include": "other files are not included", "video": _EMBEDDED, "audio": _EMBEDDED,
+}  # fmt: skip
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
@@ -48,36 +73,62 @@ _START = re.compile(r"\bstart=\"?(\d{1,6})")
 _NESTED_NUMBERINGS = ("decimal", "a", "i", "A", "I")
 _BOXES = frozenset({"NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"})
 _BARS = "\x1b"
-_CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
+_LITERAL = re.compile(r"`\+([^\n]{1,1000}?)\+`")
+_CODE = re.compile(r"``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
 _PASSED = re.compile(
-    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
+    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:[\w,]{0,60}\[([^\]\n]{0,500})\]"
     r"|(?<![\w+])\+([^\s+](?:[^+\n]{0,300}[^\s+])?)\+(?![\w+])"
 )
+_ESCAPED_ATTRIBUTE = re.compile(r"\\(\{[\w-]{1,60}\})")
 _SCRIPT = re.compile(r"\^([\w+.,()-]{1,20})\^|~([\w+-]{1,20})~")
-_STRUCK = re.compile(r"\[\.?line-through\]#{1,2}([^#\n]{1,500})#{1,2}")
+_ROLE = r"(?:(?<!\w)\[[^\[\]\n]{1,60}\])?"
+_STRUCK = re.compile(r"\[[\w.-]{0,40}line-through[\w.-]{0,40}\]([#*_]{1,2})([^\n]{1,500}?)\1")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
 _MACRO = re.compile(
     r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
     r"\[([^\[\]\n]{0,500})\]"
 )
-_LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
-_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])")
-_EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
-_MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
+_LINK = re.compile(r"(?:link:|(?<![\w:]))(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
+_FORMATS = tuple(
+    re.compile(f"{_ROLE}{pattern}")
+    for pattern in (
+        r"\*\*(?=\S)([^*\n]{1,1000})(?<=\S)\*\*",
+        r"__(?=\S)([^_\n]{1,1000})(?<=\S)__",
+        r"##(?=\S)([^#\n]{1,1000})(?<=\S)##",
+        r"(?<![\w*])\*(?=\S)([^*\n]{1,1000}|[^\n]{1,200}?)(?<=\S)\*(?![\w*])",
+        r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000}|[^\n]{1,200}?)(?<=[^\s_])_(?!\w)",
+        r"(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)",
+        "(?=\x1a)()",
+    )
+)
+_QUOTED = re.compile(r"([\"'])`([^`\n]{1,500})`\1")
 _INLINE_ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
 _INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
+_HELD_BREAK = "\x19"
+_HARD_BREAK = re.compile(r"[ ]\+\Z")
+_BREAK = re.compile(f"[ ]?{_HELD_BREAK}[ ]?")
 _HELD = re.compile("\x1a(\\d{1,9})\x1a")
-_KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
+_KNOWN = {
+    "nbsp": " ", "sp": " ", "empty": "", "blank": "", "plus": "+", "asterisk": "*", "backtick": "`",
+    "lt": "<", "gt": ">", "amp": "&", "vbar": "|", "caret": "^", "tilde": "~", "startsb": "[",
+    "endsb": "]", "backslash": "\\", "two-colons": "::", "two-semicolons": ";;", "cpp": "C++",
+    "pp": "++", "quot": '"', "apos": "'", "lsquo": "\u2018", "rsquo": "\u2019",
+    "ldquo": "\u201c", "rdquo": "\u201d", "deg": "\u00b0", "brvbar": "\u00a6", "zwsp": "", "wj": "",
+}  # fmt: skip
 
 
 class _AsciiDocReader:
     """Reads the lines in a single pass and keeps the attributes set so far."""
 
     def __init__(self, lines: list[str]) -> None:
-        self.attributes: dict[str, str] = {}
-        self.warnings: list[str] = []
+        self.attributes = dict(_OUTPUT)
+        self.left_out = LeftOutCounts()
+        self.links: list[tuple[str, str]] = []
         self._lines = lines
+        self._titles = _find_titles(self._lines)
         self._at = 0
+        self._conditions: list[bool] = []
+        self._is_header = False
         self._anchors = Anchors()
         self._anchor: str | None = None
         self._style = ""
@@ -89,11 +140,70 @@ class _AsciiDocReader:
         self._depths: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
-        while self._at < len(self._lines):
-            line = self._lines[self._at].rstrip()
-            self._at += 1
+        while self._find_line():
+            line = self._take_line()
+            self._is_header = self._is_header and bool(line)
+            if self._is_header and (attribute := _ATTRIBUTE.match(line)) is not None:
+                self._set_attribute(attribute)
+                continue
+            if _ANCHOR.match(line) or _BLOCK_ATTRIBUTES.match(line):
+                yield from self._end()
             yield from self._line(line)
         yield from self._end()
+
+    def _find_line(self) -> bool:
+        """Move to the next line that no condition excludes; return whether there is one."""
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip()
+            match = _CONDITION.match(line)
+            if match is not None and not match[1]:
+                is_met = self._follow(match[2], match[3].lower(), match[4])
+                if match[2] != "endif" and match[3] and match[4]:
+                    # The condition applies only to the text in brackets.
+                    self._conditions.pop()
+                    if is_met:
+                        self._lines[self._at] = match[4]
+                        continue
+            elif all(self._conditions):
+                return True
+            self._at += 1
+        return False
+
+    def _follow(self, kind: str, target: str, text: str) -> bool:
+        """Open or close a condition; return whether it is met, as are those around it."""
+        if kind == "endif":
+            self._conditions[-1:] = []
+            return False
+        names = target.replace("+", ",").split(",")
+        results = [name in self.attributes for name in names]
+        is_met = all(results) if "+" in target else any(results)
+        if kind == "ifeval":
+            is_met = self._compare(text)
+        is_met = is_met is (kind != "ifndef")
+        if all(self._conditions) and not is_met:
+            name = f"{kind} {target or text}"
+            self.left_out.add("part", "the document does not meet its condition", name=name)
+        self._conditions.append(is_met)
+        return all(self._conditions)
+
+    def _compare(self, text: str) -> bool:
+        match = _COMPARISON.match(text.strip())
+        sides = [_parse_value(self._fill(side)) for side in match.group(1, 3)] if match else []
+        try:
+            return match is not None and _OPERATORS[match[2]](*sides)
+        except TypeError:
+            return False
+
+    def _fill(self, text: str) -> str:
+        """Return text with the values of the first attributes in it that are set."""
+        return _INLINE_ATTRIBUTE.sub(
+            lambda found: self.attributes.get(found[1].lower(), found[0]), text, _MOST_VALUES
+        )
+
+    def _take_line(self) -> str:
+        line = self._lines[self._at].rstrip()
+        self._at += 1
+        return line[1:] if line.startswith("\\") and _CONDITION.match(line) else line
 
     def _line(self, line: str) -> Iterator[Block]:
         if not line or line == "+":
@@ -104,7 +214,8 @@ class _AsciiDocReader:
             return
         elif (match := _TABLE_FENCE.match(line)) is not None:
             yield from self._end()
-            rows = read_table(self._take_until(line), self._style, self._plain, line[0])
+            taken = [row for row in self._take_until(line) if not _IGNORED.match(row)]
+            rows = read_table(taken, self._style, self._plain, line[0])
             self._style = ""
             yield from write_table(rows)
         elif (match := _FENCE.match(line)) is not None:
@@ -120,17 +231,29 @@ class _AsciiDocReader:
     def _note(self, line: str) -> bool:
         """Return whether a line between blocks describes the next block."""
         if (match := _ATTRIBUTE.match(line)) is not None:
-            self.attributes[match[1].strip("!").lower()] = (match[2] or "").strip()
+            self._set_attribute(match)
         elif (match := _ANCHOR.match(line)) is not None:
             self._anchor = match[1] or match[2]
         elif (match := _BLOCK_ATTRIBUTES.match(line)) is not None:
             self._style = match[1]
         elif (match := _DIRECTIVE.match(line)) is not None:
-            if match[1] == "include":
-                self.warnings.append(f"the file {match[2].partition('[')[0]} was not included")
+            name = f"{match[1]} {match[2].partition('[')[0]}".strip()
+            if match[1] != "toc":
+                self.left_out.add("directive", _NOT_READ[match[1]], name=name)
         else:
             return line in _BREAKS
         return True
+
+    def _set_attribute(self, match: re.Match[str]) -> None:
+        name, value = match[2].lower(), (match[4] or "").strip()
+        while value.endswith(" \\") and self._find_line():
+            value = value[:-1] + self._take_line().strip()
+        filled = self._fill(value)
+        value = filled if len(filled) <= _LONGEST_VALUE else value
+        if match[1] or match[3]:
+            self.attributes.pop(name, None)
+        elif len(value) <= _LONGEST_VALUE:
+            self.attributes[name] = value
 
     def _text_line(self, line: str) -> Iterator[Block]:
         if (match := _HEADING.match(line)) is not None and not self._held:
@@ -155,6 +278,7 @@ class _AsciiDocReader:
         shown = self._plain(text)
         anchor = self._anchors.take(shown.replace("`", ""), self._anchor)
         self._anchor, self._style = None, ""
+        self._is_header = level == 1
         self._depths, self._counts = [], {}
         return Block(BlockKind.HEADING, shown, level, anchor)
 
@@ -182,7 +306,9 @@ class _AsciiDocReader:
 
     def _goes_on(self) -> bool:
         """Return whether the next non-empty line is an item of the same list."""
-        following = self._lines[self._at] if self._at < len(self._lines) else ""
+        following = ""
+        while self._find_line() and not (following := self._lines[self._at].rstrip()):
+            self._at += 1
         return _ITEM.match(following) is not None or following == "+"
 
     def _end(self) -> Iterator[Block]:
@@ -190,12 +316,13 @@ class _AsciiDocReader:
         marker, self._marker = self._marker, ""
         if not held:
             return
-        joined = " ".join(held)
+        joined = " ".join(_HARD_BREAK.sub(_HELD_BREAK, line) for line in held)
         if self._style in _BOXES:
             joined = f"{self._style}: {joined}"
         admonition = _ADMONITION.match(joined)
         pictures = tuple(self._picture(match) for match in _IMAGE.finditer(joined))
         text = self._plain(f"{admonition[1]}: {admonition[2]}" if admonition else joined)
+        text = text.replace("\n", f"\n{' ' * len(marker)}")
         if text:
             kind = BlockKind.ITEM if marker else BlockKind.TEXT
             yield Block(kind, f"{marker}{text}", pictures=pictures)
@@ -225,25 +352,60 @@ class _AsciiDocReader:
 
     def _literal(self) -> Iterator[Block]:
         taken: list[str] = []
-        while self._at < len(self._lines) and self._lines[self._at].strip():
-            taken.append(self._lines[self._at].rstrip())
-            self._at += 1
+        while self._find_line() and self._lines[self._at].strip():
+            taken.append(self._take_line())
         indent = min(len(line) - len(line.lstrip()) for line in taken)
         yield from _write_code("", "\n".join(line[indent:] for line in taken))
 
     def _take_until(self, mark: str) -> list[str]:
         taken: list[str] = []
         closing = "```" if mark.startswith("```") else mark
-        while self._at < len(self._lines):
-            line = self._lines[self._at].rstrip()
-            self._at += 1
+        while self._find_line():
+            line = self._take_line()
             if line == closing:
                 break
             taken.append(line)
         return taken
 
     def _plain(self, text: str) -> str:
-        return plain_asciidoc(text, self.attributes)
+        """Return the text on one line without markup; unknown attributes stay as written."""
+        held: list[str] = []
+
+        def hold(shown: str) -> str:
+            held.append(shown)
+            return f"\x1a{len(held) - 1}\x1a"
+
+        def hold_passed(match: re.Match[str]) -> str:
+            return hold(next((part for part in match.groups() if part is not None), ""))
+
+        def fill(match: re.Match[str]) -> str:
+            known = _KNOWN.get(match[1])
+            return self.attributes.get(match[1].lower(), match[0] if known is None else hold(known))
+
+        text = _ESCAPED_ATTRIBUTE.sub(hold_passed, text.replace("\x1a", ""))
+        text = _PASSED.sub(hold_passed, _LITERAL.sub(lambda found: hold(f"`{found[1]}`"), text))
+        text = _QUOTED.sub(r"\1\2\1", _INLINE_ATTRIBUTE.sub(fill, text))
+        text = _CODE.sub(lambda found: hold(f"`{unescape(found[1] or found[2])}`"), text)
+        text = _REFERENCE.sub(
+            lambda found: found[2] or self._titles.get(found[1], found[1]),
+            _INLINE_ANCHOR.sub("", text),
+        )
+        for _ in range(_DEEPEST_MACRO):
+            text = _MACRO.sub(_show_macro, _LINK.sub(self._show_link, text))
+        text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
+        for pattern in _FORMATS:
+            text = pattern.sub(r"\1", text)
+        text = unescape(text).replace("\xad", "")
+        for _ in range(_DEEPEST_MACRO):
+            text = _HELD.sub(lambda found: held[int(found[1])], text)
+        return _BREAK.sub("\n", " ".join(text.split())).strip()
+
+    def _show_link(self, match: re.Match[str]) -> str:
+        label = match[2] if "=" not in match[2] else match[2].partition(",")[0]
+        label = label.rstrip("^")
+        if label and "\x1a" not in label and len(self.links) < _MOST_LINKS:
+            self.links.append((self._plain(label), match[1]))
+        return label or match[1]
 
 
 def read(data: bytes, source: str) -> Page:
@@ -263,7 +425,9 @@ def read(data: bytes, source: str) -> Page:
             word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
         ),
         language=attributes.get("lang") or None,
-        warnings=(*warnings, *reader.warnings),
+        links=tuple(reader.links),
+        warnings=warnings,
+        left_out=reader.left_out.list(),
     )
 
 
@@ -302,30 +466,30 @@ def read_table(
     return [row for row in rows if row]
 
 
-def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
-    """Return the text on one line without markup; unknown attributes stay as written."""
-    held: list[str] = []
+def _find_titles(lines: Iterable[str]) -> dict[str, str]:
+    """Return the titles of headings and blocks by the anchors before them."""
+    titles: dict[str, str] = {}
+    anchors: list[str] = []
+    for line in lines:
+        if (anchor := _ANCHOR.match(line)) is not None:
+            anchors.append(anchor[1] or anchor[2])
+        elif anchors and _BLOCK_ATTRIBUTES.match(line) is None:
+            heading, title = _HEADING.match(line), _TITLE.match(line)
+            named = heading[2] if heading is not None else title[1] if title is not None else ""
+            titles.update(dict.fromkeys(anchors if named else (), named))
+            anchors = []
+    return titles
 
-    def hold_code(match: re.Match[str]) -> str:
-        held.append(f"`{next(part for part in match.groups() if part is not None)}`")
-        return f"\x1a{len(held) - 1}\x1a"
 
-    def hold_passed(match: re.Match[str]) -> str:
-        held.append(next((part for part in match.groups() if part is not None), ""))
-        return f"\x1a{len(held) - 1}\x1a"
-
-    def fill(match: re.Match[str]) -> str:
-        return attributes.get(match[1].lower(), _KNOWN.get(match[1], match[0]))
-
-    text = _INLINE_ATTRIBUTE.sub(fill, text.replace("\x1a", ""))
-    text = _PASSED.sub(hold_passed, _CODE.sub(hold_code, text))
-    text = _REFERENCE.sub(lambda found: found[2] or found[1], _INLINE_ANCHOR.sub("", text))
-    text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
-    text = _STRUCK.sub(r"~~\1~~", _write_scripts(text))
-    for pattern in (_STRONG, _EMPHASIS, _MARKED):
-        text = pattern.sub(r"\1", text)
-    text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
-    return " ".join(text.split())
+def _parse_value(text: str) -> object:
+    """Return an operand of `ifeval`: a text in quotation marks, or a number."""
+    text = text.strip()
+    if text[:1] in ('"', "'"):
+        return text.strip("\"'")
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _write_scripts(text: str) -> str:
@@ -351,7 +515,8 @@ def _count_columns(style: str) -> int:
     return min(sum(int(match[1]) if match else 1 for match in times), MOST_COLUMNS)
 
 
-def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+    lines = (_HARD_BREAK.sub("", line.rstrip()) for line in lines)
     text = "\n".join(lines).replace(_BARS, "").replace("\\|", _BARS)
     marks = list(_CELL.finditer(text))
     for index, mark in enumerate(marks):
@@ -367,17 +532,14 @@ def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
             yield Cell(content, max(columns, 1), max(rows, 1))
 
 
-def _show_link(match: re.Match[str]) -> str:
-    text = match[2] if "=" not in match[2] else match[2].partition(",")[0]
-    return text.rstrip("^") or match[1]
-
-
 def _show_macro(match: re.Match[str]) -> str:
     shown = _name_alternative(match[2])
     if match[0].startswith("image"):
         return f"![{shown}]" if shown else ""
     if match[0].startswith("footnote"):
         return f" [{match[2]}]" if match[2] else ""
+    if match[0].startswith("kbd"):
+        return match[2].replace(",", "+")
     if match[0].startswith("menu"):
         return " > ".join(filter(None, (match[1], shown)))
     return shown or match[1]

@@ -1,17 +1,27 @@
 """Removes elements that a reader of the page does not see."""
 
+from dataclasses import replace
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from knowledge.documents.markup.appearance import (
     STRUCK,
     Appearance,
+    Declarations,
     appearance_inside,
     is_struck,
+    parse_declarations,
     parse_rules,
 )
 from knowledge.documents.markup.controls import find_controlled
+from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SCRIPTS = ("super", "sub")
+_WHOLE = frozenset({"html", "body"})
+_DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
+_NUMBERED = frozenset({"ol", "li"})
 _TABS_AROUND = 3
 _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
@@ -25,10 +35,11 @@ _LONGEST_NAME = 100
 class _Removal:
     """Walks a tree with an explicit stack, which allows nesting of any depth."""
 
-    def __init__(self, tree: LexborHTMLParser) -> None:
+    def __init__(self, tree: LexborHTMLParser, *, is_book: bool) -> None:
         self.left_out = LeftOutCounts()
         self.words = 0
         self._tree = tree
+        self._is_book = is_book
         self._ruled = _apply_stylesheets(tree)
         self._has_stylesheets = tree.css_first("link[rel~=stylesheet]") is not None
         self._controlled = find_controlled(tree)
@@ -63,15 +74,29 @@ class _Removal:
             self._remove(panel)
 
     def _inside(self, node: LexborNode, outer: Appearance) -> Appearance | None:
-        if is_struck(self._ruled.get(node.mem_id, {})):
-            node.attrs["style"] = f"{node.attributes.get('style') or ''};text-decoration:{STRUCK}"
-        return appearance_inside(
+        ruled = self._ruled.get(node.mem_id, {})
+        stated = f"text-decoration:{STRUCK};" if is_struck(ruled) else ""
+        if ruled.get("vertical-align") in _SCRIPTS:
+            stated += f"vertical-align:{ruled['vertical-align']};"
+        if stated:
+            node.attrs["style"] = f"{stated}{node.attributes.get('style') or ''}"
+        if node.tag in _NUMBERED:
+            _state_numbering(node, ruled)
+        if (role := _DISPLAYS.get(ruled.get("display", ""))) and "role" not in node.attributes:
+            node.attrs["role"] = role
+        is_heading = node.tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
+        inner = appearance_inside(
             outer,
             node.tag or "",
             node.attributes,
-            self._ruled.get(node.mem_id, {}),
+            ruled,
             has_stylesheets=self._has_stylesheets,
+            may_be_moved=self._is_book and bool(is_heading),
         )
+        if node.tag in _WHOLE:
+            # A script shows a page that is hidden as a whole.
+            return outer if inner is None else replace(inner, is_invisible=False)
+        return outer if inner is None and _stands_for_formula(node) else inner
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
@@ -99,14 +124,15 @@ class _Removal:
         node.decompose()
 
 
-def remove_hidden(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
+def remove_hidden(tree: LexborHTMLParser, *, is_book: bool = False) -> tuple[LeftOut, ...]:
     """Remove hidden elements and text, and elements with content of another kind; return what was
     left out.
 
     Hidden tab panels are kept if the page shows a tab for each of them, and so is content that a
-    labelled control expands.
+    labelled control expands. The headings of a book are kept if its style sheet moves them off
+    screen, because they are the titles of its sections.
     """
-    removal = _Removal(tree)
+    removal = _Removal(tree, is_book=is_book)
     root = tree.root
     if root is not None:
         removal.walk(root, Appearance())
@@ -114,6 +140,25 @@ def remove_hidden(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
     if removal.words >= _LEAST_WORDS:
         removal.left_out.add("word", "hidden from readers of the page", removal.words)
     return removal.left_out.list()
+
+
+def _state_numbering(node: LexborNode, ruled: Declarations) -> None:
+    """State the numbering that styles give to a list as its `type`."""
+    styles = {**ruled, **parse_declarations(node.attributes.get("style") or "")}
+    words = f"{styles.get('list-style', '')} {styles.get('list-style-type', '')}".split()
+    for name in words:
+        if name in NUMBERINGS or name in ("none", "decimal"):
+            node.attrs["type"] = name
+
+
+def _stands_for_formula(node: LexborNode) -> bool:
+    """Return whether a hidden element is the formula that an element beside it draws."""
+    formula = next(iter(node.iter()), None)
+    if formula is None or formula.tag != "math" or node.parent is None:
+        return False
+    return any(
+        part.tag == "img" or part.attributes.get("aria-hidden") for part in node.parent.iter()
+    )
 
 
 def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:

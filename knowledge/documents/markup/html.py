@@ -36,7 +36,7 @@ from knowledge.documents.page import (
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _UNREAD = "script style noscript template svg iframe object embed canvas rt .katex-html"
-_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink"
+_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
 _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
@@ -59,15 +59,26 @@ _CHARSET = re.compile(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
-_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary address hr center".split())
+_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary legend address hr center tr td th".split())
 _LISTS = frozenset({"ul", "ol"})
-_INLINE_NAMES = "a abbr b cite del dfn em font i ins kbd mark q s small span strong sub sup u var"
-_INLINE = frozenset(_INLINE_NAMES.split())
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
-_SCRIPTS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_HELD_BREAK = "\x1b"
+_BREAKS_HELD = re.compile(f"[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
+_BREAK_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
+_SOFT_HYPHEN = "\xad"
+_ROLES = {
+    "table": "table", "grid": "table", "treegrid": "table", "row": "tr", "cell": "td",
+    "gridcell": "td", "columnheader": "th", "rowheader": "th",
+}  # fmt: skip
+_TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
+_CELLS = ("td", "th")
+_STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
+_SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
+_VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
+_STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
 _CONTENT = "#main-content"
 _TITLE = "#title-text"
 _BREADCRUMBS = "#breadcrumbs li a"
@@ -88,15 +99,16 @@ class BlockWriter:
     element.
     """
 
-    def __init__(self, anchors: Anchors) -> None:
-        self._anchors = anchors
+    def __init__(self, *, has_tables: bool = True) -> None:
+        self._anchors = Anchors()
+        self._has_tables = has_tables
         self._written: list[Block] = []
         self._text: list[Span] = []
         self._scripts: list[Script] = []
         self._struck = 0
         self._pictures: list[Picture] = []
         self._is_link = True
-        self._lists: list[int] = []
+        self._lists: list[tuple[int, int]] = []
         self._markers: list[str] = []
         self._place: str | None = None
         self._term = ""
@@ -109,12 +121,12 @@ class BlockWriter:
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
-        elif tag in ("pre", "table"):
+        elif tag == "pre":
             self.flush()
-            if tag == "pre":
-                self._write(_code(node))
-            if tag == "table":
-                self._table(node)
+            self._write(_code(node))
+        elif self._has_tables and _is_table(node):
+            self.flush()
+            self._table(node)
         elif tag == "img":
             self._pictures += find_pictures(node)
         elif tag == "math":
@@ -159,6 +171,7 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
         else:
             depth = len(self._markers) - 1
+            text = text.replace("\n", f"\n{' ' * (2 * depth + len(self._markers[-1]) + 1)}")
             self._write(make_item(self._markers[-1], text, depth, is_link=is_link))
             self._markers[-1] = " " * len(self._markers[-1])
 
@@ -177,23 +190,26 @@ class BlockWriter:
             self._scripts.append(script)
         self._struck += _is_struck(node)
         if tag in _LISTS:
-            self._lists.append(_read_count(node, "start", 1) - 1)
+            step = -1 if tag == "ol" and "reversed" in node.attributes else 1
+            first = 1 if step > 0 else sum(child.tag == "li" for child in node.iter())
+            self._lists.append((_read_count(node, "start", first) - step, step))
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
-            self._text.append(Span("\n"))
+            self._text.append(Span(_HELD_BREAK))
 
     def _next_marker(self, node: LexborNode) -> str:
-        if not self._lists:
-            self._lists.append(0)
-        self._lists[-1] = _read_count(node, "value", self._lists[-1] + 1)
+        before, step = self._lists[-1] if self._lists else (0, 1)
+        number = _read_count(node, "value", before + step)
+        self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
             return "-"
         # docutils states the numbering as a class.
         stated = node.parent.attributes
-        names = (stated.get("type") or "", *(stated.get("class") or "").split())
-        numbering = next((name for name in names if name in NUMBERINGS), "")
-        return f"{write_number(self._lists[-1], numbering)}."
+        names = [part.attributes.get("type") or "" for part in (node, node.parent)]
+        names += (name for name in (stated.get("class") or "").split() if name in NUMBERINGS)
+        label = write_number(number, next(filter(None, names), ""))
+        return f"{label}." if label else "-"
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
@@ -207,7 +223,7 @@ class BlockWriter:
         self.flush()
 
     def _heading(self, node: LexborNode, level: int) -> None:
-        text = self._line()
+        text = self._line().replace("\n", " ")
         stated = _identifier(node) or self._place
         if text:
             anchor = self._anchors.take(text.replace("`", ""), stated)
@@ -249,12 +265,12 @@ def read(
     name_icons(tree)
     if find_stylesheet is not None:
         _insert_stylesheets(tree, find_stylesheet)
-    left_out = remove_hidden(tree)
+    is_book = find_stylesheet is not None
+    left_out = remove_hidden(tree, is_book=is_book)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
     main = exported[1] if exported is not None else None
-    is_book = find_stylesheet is not None
     content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
     return Page(
@@ -420,8 +436,8 @@ def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
     return 2 * len(part.text().split()) >= len(whole.split())
 
 
-def _walk(root: LexborNode) -> Iterator[Block]:
-    writer = BlockWriter(Anchors())
+def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
+    writer = BlockWriter(has_tables=has_tables)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -462,7 +478,8 @@ def _write_span(code: str) -> str:
 
 
 def _join_line(parts: Iterable[Span]) -> str:
-    return " ".join(join_spans(parts).split()).replace(_HELD_SPACE, " ")
+    text = " ".join(join_spans(parts).replace(_SOFT_HYPHEN, "").split())
+    return _BREAKS_HELD.sub("\n", text).strip().replace(_HELD_SPACE, " ")
 
 
 def _find_script(node: LexborNode) -> Script | None:
@@ -471,10 +488,14 @@ def _find_script(node: LexborNode) -> Script | None:
     """
     if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
         return Script.NOTE
-    script = _SCRIPTS.get(node.tag or "")
+    style = (node.attributes.get("style") or "").lower()
+    # In blocks and cells, such a style does not raise the text.
+    is_block = node.tag in _BREAKS or node.tag in _HEADINGS or node.tag == "li"
+    stated = _VERTICAL.search(style) if "vertical" in style and not is_block else None
+    script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script
-    link = node.css_first("a[href]") or node.parent
+    link = node if node.tag == "a" else node.css_first("a[href]") or node.parent
     address = (link.attributes.get("href") or "") if link is not None and link.tag == "a" else ""
     return Script.NOTE if "#" in address else script
 
@@ -485,38 +506,31 @@ def _list_roles(node: LexborNode) -> Iterator[str]:
 
 
 def _is_struck(node: LexborNode) -> bool:
-    return node.tag in _STRUCK or STRUCK in (node.attributes.get("style") or "")
+    stated = node.attributes
+    classes = (stated.get("class") or "").split()
+    return (
+        node.tag in _STRUCK
+        or STRUCK in (stated.get("style") or "").lower()
+        or not _STRIKING_CLASSES.isdisjoint(classes)
+    )
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     if depth > _DEEPEST_IN_FORMULA or (node.tag or "").startswith("annotation"):
         return Formula("mrow")
-    parts = tuple(_read_formula(child, depth + 1) for child in node.iter())
-    return Formula(node.tag or "", "" if parts else node.text(), parts)
+    parts = tuple(_read_formula(child, depth + 1) for child in node.iter() if child.is_element_node)
+    has_no_line = (node.attributes.get("linethickness") or "").startswith("0")
+    name = "binomial" if node.tag == "mfrac" and has_no_line else node.tag or ""
+    return Formula(name, "" if parts else node.text(), parts)
 
 
 def _read_line(top: LexborNode) -> str:
-    """Return the text in an element on one line, as `BlockWriter` writes it."""
-    parts: list[Span] = []
-    stack: list[tuple[LexborNode | str, Span]] = [(top, Span(""))]
-    while stack:
-        node, outer = stack.pop()
-        if isinstance(node, str):
-            parts.append(Span(node))
-        elif node.tag == "-text":
-            parts.append(replace(outer, text=node.text_content or ""))
-        elif node.tag == "math":
-            parts.append(Span(write_formula(_read_formula(node))))
-        elif node.tag == "code" and not _has(node, "a"):
-            parts.append(Span(_write_span(node.text()), is_struck=outer.is_struck))
-        else:
-            border = "" if node.tag in _INLINE else " "
-            inner = Span(
-                "", _find_script(node) or outer.script, outer.is_struck or _is_struck(node)
-            )
-            children = ((child, inner) for child in reversed(list(node.iter(include_text=True))))
-            stack += ((border, outer), *children, (border, outer))
-    return _join_line(parts)
+    """Return the text in an element on one line, without the fences of code and inner tables."""
+    written = _walk(top, has_tables=False)
+    blocks = ((block, block.text.split("\n")) for block in written if block.text)
+    parts = (lines[1:-1] if block.kind is BlockKind.CODE else lines for block, lines in blocks)
+    text = "\n".join(line.strip() for lines in parts for line in lines)
+    return _BREAK_IN_NUMBERS.sub("; ", text).replace("\n", " ")
 
 
 def _is_in_link(node: LexborNode) -> bool:
@@ -531,7 +545,8 @@ def _is_in_link(node: LexborNode) -> bool:
 
 def _read_count(node: LexborNode, name: str, default: int) -> int:
     stated = (node.attributes.get(name) or "").strip()
-    return int(stated) if stated.isdecimal() and len(stated) < 7 else default
+    is_number = stated.removeprefix("-").isdecimal() and len(stated) < 7
+    return int(stated) if is_number else default
 
 
 def _identifier(node: LexborNode) -> str | None:
@@ -558,7 +573,7 @@ def _code(node: LexborNode) -> Block | None:
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:
     """Yield the rows of a table; tables inside cells are flattened."""
     for row in _list_rows(table):
-        cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
+        cells = [cell for cell in row.iter() if _find_kind(cell) in _CELLS]
         inner = [cell.css_first("table") for cell in cells]
         rows = [_read_rows(node) if node is not None else [] for node in inner]
         for node in filter(None, inner):
@@ -569,9 +584,9 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
 def _list_rows(table: LexborNode) -> list[LexborNode]:
     """Return the rows of a table, without those of nested tables."""
     rows: list[LexborNode] = []
-    for row in table.css("tr"):
+    for row in table.css("tr, [role=row]"):
         owner = row.parent
-        while owner is not None and owner.tag != "table":
+        while owner is not None and _find_kind(owner) != "table":
             owner = owner.parent
         if owner is not None and owner.mem_id == table.mem_id:
             rows.append(row)
@@ -581,13 +596,31 @@ def _list_rows(table: LexborNode) -> list[LexborNode]:
 def _read_rows(table: LexborNode) -> list[list[Cell]]:
     """Return the rows of a table; nested tables become text."""
     return [
-        [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
+        [_cell(cell) for cell in row.iter() if _find_kind(cell) in _CELLS]
         for row in _list_rows(table)
     ]
 
 
 def _cell(node: LexborNode) -> Cell:
-    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), node.tag == "th")
+    is_header = _find_kind(node) == "th"
+    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), is_header)
+
+
+def _find_kind(node: LexborNode) -> str:
+    """Return the tag of an element of a table, or the one that its role corresponds to."""
+    tag = node.tag or ""
+    return tag if tag in _TABLE_TAGS else _ROLES.get(node.attributes.get("role") or "", "")
+
+
+def _is_table(node: LexborNode) -> bool:
+    """Return whether an element is a table; one that only has the role of a table must have its
+    whole text in cells, because it may be a layout.
+    """
+    if node.tag == "table" or _find_kind(node) != "table":
+        return node.tag == "table"
+    cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
+    size = sum(len("".join(cell.text().split())) for cell in cells)
+    return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)
 
 
 def _span(node: LexborNode, name: str) -> int:

@@ -9,7 +9,7 @@ MDX imports and exports are left out, and captions of components become text; no
 import re
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from html import escape
 from itertools import takewhile
 from typing import Any
@@ -50,17 +50,22 @@ _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
+_OPTION_LINE = re.compile(r"[ \t]*:[\w-]{1,40}:(?:[ \t]|\Z)")
 _OPTION = re.compile(r"^[ \t]*:(alt|caption):[ \t]{1,20}([^\"\n]{1,500})$", re.MULTILINE)
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
+_ENGINES = frozenset({"r", "python", "bash", "sh", "sql", "julia", "ojs", "js", "mermaid", "dot"})
+"""Languages of code that R Markdown and Quarto run (`{python}`)."""
 _FIGURES = frozenset({"figure", "image"})
 _LEFT_OUT = frozenset({"toctree", "eval-rst", "raw", "include", "literalinclude"})
 _FENCE_LABEL = re.compile(
     r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
     r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
 )
+_FENCE_WORD = re.compile(r"\w[\w./-]*\Z")
 _LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
 _MOST_INNER = 5000
-_COMPONENT = re.compile(r"<[A-Z]\w{0,60}(?:\s[^<>]{0,2000})?/>")
+_FENCE_OF_HIGHLIGHT = "``````"
+_COMPONENT = re.compile(r"<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?/?>")
 _UNSHOWN = re.compile(
     r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
     r"select|style|svg|template|textarea|title|video|xmp)\b",
@@ -68,9 +73,12 @@ _UNSHOWN = re.compile(
 )
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _CONTAINER = re.compile(
-    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}(?:\{?(?P<name>[\w:.+-]{1,60})\}?)?"
-    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\]|[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
+    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}"
+    r"(?:(?P<name>[\w:.+-]{1,60})|\{(?P<directive>[\w:+-]{1,60})\})?"
+    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\])?(?:[ \t]{0,9}\{(?P<attributes>[^{}]{1,300})\})?"
+    r"(?:[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
 )
+_CALLOUT = re.compile(r"\.callout-(\w{1,20})")
 _CONTENTS = re.compile(
     r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
 )
@@ -81,12 +89,15 @@ _SHORTCODE_LABEL = re.compile(
     r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
     re.IGNORECASE,
 )
+_HIGHLIGHT = re.compile(
+    r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
+)
 _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
 _BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
-_TICKS = re.compile("`+")
+_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`).{1,2000}?(?<!`)\1(?!`)")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
@@ -100,18 +111,25 @@ _NOTE = re.compile(
     r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
 )
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-_TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
-_LONGEST_LINE_OF_TABS = 2000
-_TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
 _COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
+_BEGUN_COMPONENT = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?\Z")
+_OPENING = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?(?<!/)>")
+_CLOSING = re.compile(r"(.*\S)\s*(</[A-Z][\w.]{0,60}>)\s*\Z")
+_MOST_LINES_OF_TAG = 30
 _EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
-_CAPTION = re.compile(r"\b(?:title|label|summary|caption)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')")
+_TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
+_ATTRIBUTE_VALUE = r"=\{?(?:\"([^\"]{1,500})\"|'([^']{1,500})')\}?"
+_CAPTION = re.compile(
+    rf"(?<![\w-])(title|label|summary|caption|text|description){_ATTRIBUTE_VALUE}"
+)
+_TAB_VALUE = re.compile(rf"<Tab(?:Item)?\s[^<>]{{0,500}}?(?<![\w-])(value){_ATTRIBUTE_VALUE}")
 # Fields of an interface name what they describe, and its type, only in their attributes.
 _FIELD = re.compile(
-    r"\b(name|path|query|body|header|type|default)=(?:\"([^\"]{1,200})\"|'([^']{1,200})')"
+    rf"(?<![\w-])(name|path|query|body|header|type|default){_ATTRIBUTE_VALUE}"
+    r"|(?<=\s)(required|deprecated|optional)(?=[\s/>]|=\{?[\"']?true)"
 )
 _DESCRIBING = ("type", "default")
-_FIELD_LINE = re.compile(r"\s*<[A-Z]\w{0,40}(?:Field|Param|Property|Parameter)\s")
+_FIELD_TAG = re.compile(r"<(?=[A-Z])\w{0,40}(?:Field|Param|Property|Parameter)\s")
 _BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
 _BOXES = frozenset(_BOX_NAMES.split(" "))
 
@@ -133,8 +151,9 @@ class _Writer(RendererHTML):
         content = tokens[idx].content
         if _find_role(tokens, idx):
             content = content[: content.rindex("{")]
-        for pattern in (_FOOTNOTE_MARK, _ATTRIBUTES):
-            content = pattern.sub("", content)
+        if env.get("is_mdx"):
+            content = _TEXT_EXPRESSION.sub(r"\2", content)
+        content = _ATTRIBUTES.sub("", _FOOTNOTE_MARK.sub(r"[\1]", content))
         return escape(_write_icons(content, is_last=_ends_line(tokens, idx)))
 
     def code_inline(
@@ -170,12 +189,14 @@ class _Writer(RendererHTML):
         return _write_code("", content)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
-        return _close_tags(tokens[idx].content, env)
+        return _close_tags(
+            _COMPONENT.sub(partial(_show_component, tag="p"), tokens[idx].content), env
+        )
 
     def html_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
     ) -> str:
-        return _close_tags(tokens[idx].content, env)
+        return _close_tags(_COMPONENT.sub(_show_component, tokens[idx].content), env)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -198,7 +219,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     front, body = front_matter.take(text)
     if front.unclear_groups:
         raise WrongFormatError(f"the readers of this page are unclear: {front.unclear_groups}")
-    fragment = _read(body)
+    fragment = _read(body, is_mdx=source.endswith(".mdx"))
     return Page(
         source=source,
         title=front.title or first_heading(fragment.blocks),
@@ -238,13 +259,14 @@ def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
     return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
 
 
-def _read(markdown: str) -> Fragment:
-    return read_fragment(_write_html(markdown, {"page": markdown.lower()}))
+def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
+    return read_fragment(_write_html(markdown, {"page": markdown.lower(), "is_mdx": is_mdx}))
 
 
 def _write_html(markdown: str, env: _Env) -> str:
-    lines = _place_footnotes(list(_remove_modules(markdown.split("\n"))))
-    unfolded = _unfold_notes(_unfold_tabs(lines))
+    fenced = list(_fence_highlights(markdown.split("\n")))
+    lines = _place_footnotes(list(_remove_modules(fenced)))
+    unfolded = _unfold_notes(_unfold_components(lines))
     parser = _make_parser()
     return str(parser.render(widen_tables("\n".join(_clean_lines(unfolded)), parser), env))
 
@@ -322,9 +344,12 @@ def _write_code(info: str, content: str) -> str:
 
 def _describe_fence(info: str) -> str:
     """Return the language of a fence and the label of its tab or file, without other options."""
-    language = next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
     labels = [match[0] for match in _FENCE_LABEL.finditer(info)]
-    return " ".join(("" if _FENCE_LABEL.match(info) else language, *labels)).strip()
+    words = _FENCE_LABEL.sub(" ", info).split()
+    if info.startswith("{"):
+        words = [word.strip("{}.,") for word in words if word.strip("{}.,")][:1]
+    language = [] if _FENCE_LABEL.match(info) else [word.partition("{")[0] for word in words[:1]]
+    return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
 
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
@@ -334,6 +359,8 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     options = dict(_OPTION.findall("" if match is None else match[0]))
     if name in _LEFT_OUT:
         return ""
+    if name in _ENGINES:
+        return _write_code(name, content)
     if name == "list-table":
         return _write_list_table(argument, body, env)
     if name in _LISTINGS:
@@ -378,8 +405,21 @@ def _close_tags(markup: str, env: _Env) -> str:
             closed[end] = end in env["page"]
         return match[0] if closed[end] else f"&lt;{match[1]}"
 
-    markup = _COMPONENT.sub(" ", _UNSHOWN.sub(escape_open, markup))
+    markup = _UNSHOWN.sub(escape_open, markup)
     return f"{markup}-->" if markup.rfind("<!--") > markup.rfind("-->") else markup
+
+
+def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines with code in shortcodes, such as `{{< highlight go >}}`, as fenced code."""
+    marks = map(_HIGHLIGHT.match, lines)
+    last = max((at for at, mark in enumerate(marks) if mark and mark[1]), default=-1)
+    is_open = False
+    for at, (line, is_code) in enumerate(_mark_code(lines)):
+        mark = None if is_code else _HIGHLIGHT.match(line)
+        if mark is not None and at <= last and bool(mark[1]) is is_open:
+            is_open = not is_open
+            line = f"{_FENCE_OF_HIGHLIGHT}{mark[2] or ''}"
+        yield line
 
 
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
@@ -415,21 +455,18 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
     footnotes: dict[str, list[str]] = {}
     others: list[str] = []
     current: list[str] | None = None
-    fence: str | None = None
-    for line in lines:
+    for line, is_code in _mark_code(lines):
         if current is not None and _continues(current[-1], line):
             current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
             continue
         current = None
-        mark = _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        match = _FOOTNOTE.match(line) if fence is None else None
+        match = None if is_code else _FOOTNOTE.match(line)
         if match is None:
             others.append(line)
             continue
         is_first = match[1] in referred and match[1] not in footnotes
         current = footnotes.setdefault(match[1], []) if is_first else others
-        current += ["", line[match.end() :]]
+        current += ["", f"\\[{match[1]}] {line[match.end() :]}"]
     return footnotes, others
 
 
@@ -446,7 +483,7 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
     `footnotes`.
     """
     waiting: list[str] = []
-    fence: str | None = None
+    was_code = False
     indent = 0
 
     def write() -> Iterator[str]:
@@ -455,17 +492,16 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
             waiting.extend(name for line in note for name in _find_marks(line))
             yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
 
-    for line in lines:
-        mark = _FENCE.match(line)
+    for line, is_code in _mark_code(lines):
         item = _ITEM.match(line)
-        if fence is None and (not line.strip() or mark or item or line.startswith("#")):
+        if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
             yield from write()
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and mark is None and line.strip():
+        was_code = is_code
+        if not is_code and line.strip():
             indent = item.end() if item is not None else _count_indent(line)
             waiting += (name for name in _find_marks(line) if name in footnotes)
         yield line
-        if fence is None and line.startswith("#"):
+        if not is_code and line.startswith("#"):
             yield from write()
     yield ""
     waiting += footnotes
@@ -493,17 +529,7 @@ def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
 
 def _blank_code(line: str) -> str:
     """Return a line of the same length with its inline code replaced by spaces."""
-    parts: list[str] = []
-    end = 0
-    runs = [match.span() for match in _TICKS.finditer(line)]
-    for at, (start, after) in enumerate(runs):
-        later = (runs[place] for place in range(at + 1, len(runs)))
-        same = (last for first, last in later if last - first == after - start)
-        closing = next(same, 0) if start >= end else 0
-        if closing:
-            parts += line[end:start], " " * (closing - start)
-            end = closing
-    return "".join((*parts, line[end:]))
+    return _SPAN.sub(lambda span: " " * len(span[0]), line)
 
 
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
@@ -553,39 +579,80 @@ def _count_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _unfold_tabs(lines: Iterable[str]) -> list[str]:
-    """Return the lines with the label of each tab before its content, without indentation."""
-    kept: list[str] = []
-    margins: list[int | None] = []
+def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with the tags of components as separate blocks, and the content of components
+    with the indentation of their tags.
+    """
+    opened: list[list[int]] = []
     fence: str | None = None
-    for line in lines:
-        tabs = _find_tabs(line) if fence is None and "<" in line else []
-        if not tabs:
-            if margins and margins[-1] is None and line.strip():
-                margins[-1] = _count_indent(line)
-            kept.append(_dedent(line, margins[-1] or 0) if margins else line)
-            mark = _FENCE.match(line)
-            fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+    for line in _separate_tags(lines):
+        is_tag = fence is None and _COMPONENT_LINE.match(line) is not None
+        indent = _count_indent(line)
+        if is_tag and line.lstrip().startswith("</"):
+            opened[-1:] = []
+        elif opened and line.strip() and fence is None:
+            outside, inside = opened[-1]
+            opened[-1][1] = indent if inside < 0 else max(outside, min(inside, indent))
+        line = _dedent(line, sum(max(0, inside - outside) for outside, inside in opened))
+        mark = _FENCE.match(line)
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        if not is_tag:
+            yield line
             continue
-        for tab in tabs:
-            if tab[1]:
-                margins[-1:] = []
-            else:
-                margins.append(None)
-            kept += ["", _find_tab_label(tab[3] or ""), ""]
-    return kept
+        yield from ("", _EXPRESSION.sub("", line).rstrip(), "")
+        is_opening = not line.lstrip().startswith("</") and not line.rstrip().endswith("/>")
+        if is_opening and len(opened) < _DEEPEST_LISTS:
+            opened.append([indent, -1])
 
 
-def _find_tabs(line: str) -> list[re.Match[str]]:
-    """Return the tab tags of a line that contains nothing else, or none."""
-    parts = line.replace("><", ">\n<").split("\n") if len(line) <= _LONGEST_LINE_OF_TABS else []
-    matches = [tag for tag in map(_TAB.match, parts) if tag is not None]
-    return matches if len(matches) == len(parts) else []
+def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with tags that begin or end a component on a line of their own."""
+    begun: list[str] = []
+    for line, is_code in _mark_code(lines):
+        is_begun = begun or (not is_code and _BEGUN_COMPONENT.match(line))
+        if is_begun and line.strip() and len(begun) < _MOST_LINES_OF_TAG:
+            begun.append(line.strip() if begun else line.rstrip())
+            if not line.rstrip().endswith(">"):
+                continue
+            begun, line = [], " ".join(begun)
+        yield from begun
+        begun = []
+        yield from (line,) if is_code or "<" not in line else _separate_tag(line)
+    yield from begun
 
 
-def _find_tab_label(attributes: str) -> str:
-    stated = {match[1]: match[2] or match[3] for match in _TAB_LABEL.finditer(attributes)}
-    return next((stated[name] for name in ("label", "title", "value") if name in stated), "")
+def _separate_tag(line: str) -> Iterator[str]:
+    indent = line[: _count_indent(line)]
+    while (match := _OPENING.match(line)) is not None and (rest := line[match.end() :].strip()):
+        if not _name_component(match[0]) and not rest.startswith("<"):
+            break
+        yield match[0]
+        line = indent + rest
+    closing = _CLOSING.match(line) if not _COMPONENT_LINE.match(line) else None
+    if closing is None or closing[1].count(f"<{closing[2][2:-1]}"):
+        yield line
+    else:
+        yield from (closing[1], indent + closing[2])
+
+
+def _show_component(match: re.Match[str], tag: str = "span") -> str:
+    """Return the tag of a component with the texts in its attributes as an element."""
+    shown = _make_parser().renderInline(_name_component(match[0]), {"page": ""})
+    opening = " " if match[0].endswith("/>") else match[0]
+    return f"{opening}<{tag}>{shown}</{tag}> " if shown else opening
+
+
+def _name_component(tag: str) -> str:
+    """Return the texts in the attributes of a component: its caption, or the field of an
+    interface that it describes.
+    """
+    if _FIELD_TAG.search(tag):
+        return ", ".join(
+            f"{name}: {first or second}" if name in _DESCRIBING else first or second or flag
+            for name, first, second, flag in _FIELD.findall(tag)
+        )
+    captions = _CAPTION.findall(tag) or _TAB_VALUE.findall(tag)
+    return " ".join(first or second for _, first, second in captions)
 
 
 def _dedent(line: str, margin: int) -> str:
@@ -593,17 +660,17 @@ def _dedent(line: str, margin: int) -> str:
 
 
 def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
-    fence: str | None = None
     # The options of a generated description are the deeper lines that follow it.
     generated: int | None = None
-    for line in lines:
+    is_directive = False
+    for line, is_code in _mark_code(lines):
+        is_directive = is_directive and _OPTION_LINE.match(line) is not None
+        if is_directive:
+            continue
         if generated is not None and (not line.strip() or _count_indent(line) > generated):
             continue
         generated = None
-        mark = _FENCE.match(line)
-        if mark is not None:
-            fence = _follow_fence(fence, mark[1])
-        if fence is not None or mark is not None:
+        if is_code:
             yield line
             continue
         container = _CONTAINER.match(line.rstrip())
@@ -611,35 +678,23 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
             titled = container["label"] or container["title"]
             is_generated = "." in (container["name"] or "") and not titled
             generated = len(container["indent"]) if is_generated else None
+            is_directive = container["directive"] is not None
             yield from _write_container(container)
-        elif _COMPONENT_LINE.match(line):
-            yield from _write_component(line)
         elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:
             yield _clean_line(line)
 
 
-def _write_component(line: str) -> tuple[str, ...]:
-    """Return a component's tag as a separate block, and its caption as text."""
-    captions = " ".join(first or second for first, second in _CAPTION.findall(line))
-    if _FIELD_LINE.match(line):
-        captions = ", ".join(
-            f"{name}: {first or second}" if name in _DESCRIBING else first or second
-            for name, first, second in _FIELD.findall(line)
-        )
-    return ("", _EXPRESSION.sub("", line).strip(), "", captions, "")
-
-
 def _write_container(match: re.Match[str]) -> Iterator[str]:
-    title = match["label"] or match["title"] or _name_box(match["name"] or "")
+    attributes = match["attributes"] or ""
+    callout = _CALLOUT.search(attributes)
+    name = match["name"] or match["directive"] or ("" if callout is None else callout[1])
+    # The title of a box without a stated one is its kind, as readers see it.
+    kind = name.capitalize() if name in _BOXES else ""
+    title = match["label"] or match["title"] or _name_component(attributes) or kind
     yield ""
     if title and _NUMBER.match(title) is None:
         yield f"{match['indent']}{title.strip()}"
         yield ""
-
-
-def _name_box(name: str) -> str:
-    """Return the title of a box without a stated one: its kind, as readers see it."""
-    return name.capitalize() if name in _BOXES else ""
 
 
 def _clean_line(line: str) -> str:
@@ -657,6 +712,16 @@ def _write_shortcode(match: re.Match[str]) -> str:
 def _quote_style(match: re.Match[str]) -> str:
     declarations = match[1].replace('"', "")
     return f'style="{{{declarations}}}"'
+
+
+def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it is a part of fenced code or one of its fences."""
+    fence: str | None = None
+    for line in lines:
+        mark = _FENCE.match(line)
+        is_code = fence is not None or mark is not None
+        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        yield line, is_code
 
 
 def _follow_fence(fence: str | None, mark: str) -> str | None:

@@ -5,6 +5,7 @@ configuration file is read. Unknown roles and directives (those of documentation
 read as their text.
 """
 
+import ast
 import io
 import re
 import textwrap
@@ -24,16 +25,24 @@ if TYPE_CHECKING:
     from docutils import nodes
 
 _KNOWN_ROLES = (
-    "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal"
+    "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal|pep|rfc"
 )
 _ROLE = re.compile(
     rf":(?!(?:{_KNOWN_ROLES}):)([A-Za-z][\w:+.-]{{0,60}}):`([^`\n]{{1,500}})`", re.ASCII
 )
-_RAW_ROLE = re.compile(
-    r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})\([ \t]{0,40}raw", re.MULTILINE
+_STATED_ROLE = re.compile(
+    r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})(?:\([ \t]{0,40}(raw)?)?", re.MULTILINE
 )
+_SUBSTITUTION = re.compile(
+    r"^\.\. \|[^|\n]{1,200}\| (?:replace|unicode)::[^\n]*\n(?:[ \t]+[^\n]*\n)*", re.MULTILINE
+)
+_DEFINED = re.compile(r"(?:\.\. \|[^|\n]{1,200}\| )?([\w-]{1,60})::")
+"""The directive in the definition of a substitution."""
+# In Sphinx, this directive describes a class of Python; in docutils, it states a class of CSS.
+_CLASS = re.compile(r"^([ \t]*\.\. )(?=class::[ \t]+[\w.]{0,100}[A-Z(])", re.MULTILINE)
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
 _OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
+_STRUCK_ROLES = ("del", "s", "strike", "strikethrough", "line-through")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _NAVIGATION = frozenset({"toctree", "index"})
 """Directives whose content is not text of the page."""
@@ -48,7 +57,12 @@ _OMITTED = {
 _LISTINGS = frozenset(
     {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
-_VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
+_CONDITIONAL = frozenset({"only", "ifconfig"})
+_TAGS = frozenset({"html", "format_html", "builder_html"})
+"""Tags of `only` that are set for HTML."""
+_VERSION_NOTES = frozenset(
+    {"versionadded", "versionchanged", "versionremoved", "deprecated", "deprecated-removed"}
+)
 """Directives about a version; only their names identify them."""
 _DEEPEST_DIRECTIVE = 4
 _LONGEST_NAME = 200
@@ -97,26 +111,39 @@ def _settings() -> dict[str, object]:
     return {**_SETTINGS, "warning_stream": io.StringIO()}
 
 
-def _parse(markup: str, left_out: LeftOutCounts, depth: int = 0) -> "nodes.document":
+def _parse(
+    markup: str, left_out: LeftOutCounts, depth: int = 0, definitions: str = ""
+) -> "nodes.document":
     """Return the document tree, in which unknown directives are replaced by their content.
 
-    Directives that cannot be read are added to `left_out`.
+    Directives that cannot be read are added to `left_out`; `definitions` are those of the
+    substitutions of the whole document.
     """
     from docutils import nodes
     from docutils.core import publish_doctree
 
+    definitions = definitions or "".join(_SUBSTITUTION.findall(markup))
+    markup = f"{markup}\n\n{definitions}" if depth else markup
     tree = publish_doctree(markup, settings_overrides=_settings())
     for message in list(tree.findall(nodes.system_message)):
         unread = next(iter(message.findall(nodes.literal_block)), None)
         if unread is None or message.parent is None:
             continue
         is_directive = unread.astext().startswith(".. ")
-        held = _read_directive(unread.astext(), left_out, depth) if is_directive else [unread]
+        text = unread.astext()
+        if (defined := _DEFINED.match(text)) is not None:
+            if text.startswith(".. "):
+                left_out.add("substitution", _OMITTED.get(defined[1], "it cannot be read"))
+            message.parent.remove(message)
+            continue
+        held = _read_directive(text, left_out, depth, definitions) if is_directive else [unread]
         message.parent.replace(message, held)
     return tree
 
 
-def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[nodes.Node]":
+def _read_directive(
+    markup: str, left_out: LeftOutCounts, depth: int, definitions: str
+) -> "list[nodes.Node]":
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
@@ -133,9 +160,31 @@ def _read_directive(markup: str, left_out: LeftOutCounts, depth: int) -> "list[n
             name=f"{name} {argument}"[:_LONGEST_NAME],
         )
         return []
+    if name in _CONDITIONAL:
+        if name == "ifconfig" or not _check_tags(argument):
+            reason = "its condition does not hold for HTML, or cannot be checked"
+            left_out.add("directive", reason, name=f"{name} {argument}"[:_LONGEST_NAME])
+            return []
+        argument = ""
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
-    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1).children)
+    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1, definitions).children)
+
+
+def _check_tags(expression: str) -> bool:
+    """Return whether the tags of an `only` directive hold for HTML, like `html and not latex`."""
+    try:
+        return _check_tag(ast.parse(expression, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _check_tag(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _check_tag(node.operand)
+    if isinstance(node, ast.BoolOp):
+        return (any if isinstance(node.op, ast.Or) else all)(map(_check_tag, node.values))
+    return isinstance(node, ast.Name) and node.id in _TAGS
 
 
 def _is_option(line: str) -> bool:
@@ -158,7 +207,7 @@ def _write_code(info: str, text: str) -> "nodes.raw":
 
 
 def _simplify(tree: "nodes.document") -> None:
-    """Prepare a tree for the HTML reader: code, boxes headed by their kind, no footnote marks."""
+    """Prepare a tree for the HTML reader: code, boxes headed by their kind, marks of footnotes."""
     from docutils import nodes
 
     for code in list(tree.findall(nodes.FixedTextElement)):
@@ -167,38 +216,65 @@ def _simplify(tree: "nodes.document") -> None:
             code.parent.replace(code, _write_code(next(names, ""), code.astext()))
     for span in tree.findall(nodes.literal):
         span["classes"] = ["code"]
-    for mark in [*tree.findall(nodes.footnote_reference), *tree.findall(nodes.label)]:
-        mark.parent.remove(mark)
+    for classifier in tree.findall(nodes.classifier):
+        classifier.insert(0, nodes.Text(" : "))
+    _label_footnotes(tree)
     for box in list(tree.findall(nodes.Element)):
         is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
         if is_box and box.parent is not None:
             box.parent.replace(box, _head_by_kind(box))
 
 
+def _label_footnotes(tree: "nodes.document") -> None:
+    """Write the marks of footnotes as text: `16[1]` and `[1] With chairs.`"""
+    from docutils import nodes
+
+    for mark in list(tree.findall(nodes.footnote_reference)):
+        mark.parent.replace(mark, nodes.Text(f"[{mark.astext()}]"))
+    for label in list(tree.findall(nodes.label)):
+        footnote = label.parent
+        footnote.remove(label)
+        _insert_label(footnote, f"[{label.astext()}]")
+
+
 def _head_by_kind(box: "nodes.Element") -> "nodes.container":
     """Return a box without a stated title, headed by its kind, as readers see it."""
     from docutils import nodes
 
-    kind = f"{type(box).__name__.capitalize()}:"
-    first = box.children[0] if box.children else None
-    if isinstance(first, nodes.paragraph):
-        first.insert(0, nodes.Text(f"{kind} "))
-    else:
-        box.insert(0, nodes.paragraph("", kind))
+    _insert_label(box, f"{type(box).__name__.capitalize()}:")
     return nodes.container("", *box.children)
 
 
+def _insert_label(element: "nodes.Element", label: str) -> None:
+    from docutils import nodes
+
+    first = element.children[0] if element.children else None
+    if isinstance(first, nodes.paragraph):
+        first.insert(0, nodes.Text(f"{label} "))
+    else:
+        element.insert(0, nodes.paragraph("", label))
+
+
 def _prepare(text: str) -> str:
-    raw = {"raw", "raw-html", *_RAW_ROLE.findall(text)}
-    lines = (part for line in text.split("\n") for part in _split_line(line))
-    return _ROLE.sub(partial(_without_role, raw=raw), "\n".join(lines))
+    stated = dict(_STATED_ROLE.findall(text))
+    raw = {"raw", "raw-html", *(name for name, is_raw in stated.items() if is_raw)}
+    named = _CLASS.sub(r"\1py:", text)
+    lines = (part for line in named.split("\n") for part in _split_line(line))
+    written = _ROLE.sub(partial(_without_role, raw=raw, stated=stated), "\n".join(lines))
+    used = [name for name in _STRUCK_ROLES if f":{name}:`" in written and name not in stated]
+    return "".join(f".. role:: {name}\n\n" for name in used) + written
 
 
-def _without_role(match: re.Match[str], raw: Collection[str]) -> str:
-    """Return the visible text of a role; raw output for another format is not text."""
+def _without_role(match: re.Match[str], raw: Collection[str], stated: Collection[str]) -> str:
+    """Return the visible text of a role; raw output for another format is not text.
+
+    Roles that the page defines, or that strike text out, stay as they are.
+    """
     role, text = match[1].rpartition(":")[2], match[2]
     if match[1] in raw:
         return ""
+    if match[1] in stated or match[1] in _STRUCK_ROLES:
+        return match[0]
     shown = _TARGET.sub("", text).lstrip("~!") or text
     return shown if role in _QUOTED_ROLES else f"``{shown}``"
 

@@ -87,6 +87,9 @@ def test_backticks_that_open_nothing_stay() -> None:
     [
         (":::tip My tip\nText.\n:::", ["My tip", "Text."]),
         (":::note[My note]\nText.\n:::", ["My note", "Text."]),
+        (':::tip{icon="x"}\nText.\n:::', ["Tip", "Text."]),
+        ('::: {.callout-note title="Mine" collapse=true}\nText.\n:::', ["Mine", "Text."]),
+        (":::{danger}\n:class: x\nText.\n:::", ["Danger", "Text."]),
         ("::::{grid} 2\n:::{card} Name\nText.\n:::\n::::", ["Name", "Text."]),
         ("::: package.module\n    options:\n      a: b\n\nText.", ["Text."]),
         ("::: package.module\n\nText:\n\n- A\n    - B", ["Text:", "- A", "  - B"]),
@@ -97,8 +100,10 @@ def test_backticks_that_open_nothing_stay() -> None:
         ('=== "A"\n\n    ```\n    x\n    ```\n\n=== "B"', ["A", "```\nx\n```", "B"]),
         ('??? tip "Why?"\n\n    Text.', ["Why? Text."]),
         ('!!! note "Empty"\n\n```\nx\n```', ["Empty", "```\nx\n```"]),
-        ("[TOC]\n\nText[^1].\n\n[^1]: Note.", ["Text.", "Note."]),
+        ("[TOC]\n\nText[^1].\n\n[^1]: Note.", ["Text[1].", "[1] Note."]),
         ("*[HTML]: Hyper Text", ["HTML: Hyper Text"]),
+        ("Ash Ltd  \nMill 7a\\\n04109 Leipzig", ["Ash Ltd\nMill 7a\n04109 Leipzig"]),
+        ("- Ash Ltd  \n  Mill 7a", ["- Ash Ltd\n  Mill 7a"]),
         ("{{< tabs >}}\nText.\n{% raw %}", ["Text."]),
         ("Press [here](x){ .md-button } :material-check: now { #a .b }", ["Press here now"]),
         ('```py hl_lines="2" title="a.py"\nx\n```', ['```py title="a.py"\nx\n```']),
@@ -111,24 +116,58 @@ def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("A fee[^1].\n\nMore.\n\n[^1]: It was\n    lower.", ["A fee.", "It was lower.", "More."]),
-        ("A[^1].\n\nB.\n\n[^1]: One.\n\n    Two.", ["A.", "One.", "Two.", "B."]),
-        ("1. A[^1]\n\n2. B\n\n[^1]: Note.", ["1. A", "   Note.", "2. B"]),
+        (
+            "A fee[^1].\n\nMore.\n\n[^1]: It was\n    lower.",
+            ["A fee[1].", "[1] It was lower.", "More."],
+        ),
+        ("A[^1].\n\nB.\n\n[^1]: One.\n\n    Two.", ["A[1].", "[1] One.", "Two.", "B."]),
+        ("1. A[^1]\n\n2. B\n\n[^1]: Note.", ["1. A[1]", "   [1] Note.", "2. B"]),
         (
             "|a|b|\n|-|-|\n|c[^1]|d|\n\nE.\n\n[^1]: Note.",
-            ["| a | b |\n|---|---|\n| c | d |", "Note.", "E."],
+            ["| a | b |\n|---|---|\n| c[1] | d |", "[1] Note.", "E."],
         ),
-        ("# A[^1]\nB.\n\n[^1]: Note.", ["A", "Note.", "B."]),
-        ("A[^1].\n\nB.\n\n[^1]: See[^2].\n[^2]: Note.", ["A.", "See.", "B.", "Note."]),
+        ("# A[^1]\nB.\n\n[^1]: Note.", ["A[1]", "[1] Note.", "B."]),
+        (
+            "A[^1].\n\nB.\n\n[^1]: See[^2].\n[^2]: Note.",
+            ["A[1].", "[1] See[2].", "B.", "[2] Note."],
+        ),
         (
             "A[^1].\n\nB.\n\n[^1]: Run:\n\n    ```\n    if x:\n        y\n    ```",
-            ["A.", "Run:", "```\nif x:\n    y\n```", "B."],
+            ["A[1].", "[1] Run:", "```\nif x:\n    y\n```", "B."],
         ),
-        ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A."]),
-        ("Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.", ["Use `[^1]`.", "B.", "Note.", "More."]),
+        ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A[1]."]),
+        (
+            "Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.",
+            ["Use `[^1]`.", "B.", "[1] Note.", "More."],
+        ),
     ],
 )
 def test_a_footnote_stands_behind_what_refers_to_it_and_code_keeps_its_indents(
+    written: str, shown: list[str]
+) -> None:
+    assert texts(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('<Step title="One">Do `a`.</Step>', ["One", "Do `a`."]),
+        ('<Tabs>\n\t<Tab title="A">Alpha</Tab>\n\t<Tab title="B">Beta</Tab>\n</Tabs>\n\n- C\n  - D',
+         ["A", "Alpha", "B", "Beta", "- C", "  - D"]),
+        ("1. One\n\n   <Card\n     title='T'\n   >\n       Text.\n   </Card>\n\n2. Two",
+         ["1. One", "   T", "   Text.", "2. Two"]),
+        ('<Field name="id" type="int" required>\n    The id.\n</Field>',
+         ["id, type: int, required", "The id."]),
+        ('From <Badge text="v2" /> on, <Badge>new</Badge>.', ["From v2 on, new."]),
+        ('<Card title="A" description="B" />', ["A B"]),
+        ('a\n\n{% highlight go %}\nimport "fmt"\n    x\n{% endhighlight %}\n\nb',
+         ["a", '```go\nimport "fmt"\n    x\n```', "b"]),
+        ("{{< highlight >}}\n*x*\n{{< /highlight >}}", ["```\n*x*\n```"]),
+        ("```bash npm {1}\nx\n```", ["```bash npm\nx\n```"]),
+        ("```{python}\n*x*\n```", ["```python\n*x*\n```"]),
+    ],
+)  # fmt: skip
+def test_components_and_shortcodes_keep_their_captions_and_code(
     written: str, shown: list[str]
 ) -> None:
     assert texts(written) == shown

@@ -24,6 +24,13 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("<math><msqrt><mn>2</mn><mo>+</mo><mi>x</mi></msqrt></math>", "√(2+x)"),
         ("<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mi>c</mi></mfrac></math>",
          "(a+b)/c"),
+        ("<math><mi>x</mi><mo>\u2264<!-- \u2264 --></mo><mn>5</mn><mtext> and</mtext></math>",
+         "x\u22645 and"),
+        ("<math><mo>(</mo><mn>1</mn><mo>+</mo><mi>x</mi><msup><mo>)</mo><mn>2</mn></msup></math>",
+         "(1+x)^2"),
+        ("<math><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac></math>", "binom(n, k)"),
+        ('a <span style="display:none"><math><mn>7</mn></math></span><img src="a" alt="7"> b',
+         "a 7 b"),
     ],
 )  # fmt: skip
 def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(

@@ -53,3 +53,43 @@ def test_directives_that_are_not_read_are_counted_with_their_reason() -> None:
         (("include rates.rst",), "other files are not included"),
         (("raw html",), "raw output is not read"),
     ]
+
+
+def test_roles_that_strike_out_text_are_marked() -> None:
+    text = ".. role:: old\n   :class: strike\n\nWas :old:`400`, :del:`410`, :other:`420`.\n"
+
+    assert [block.text for block in blocks(text)] == ["Was ~~400~~, ~~410~~, `420`."]
+
+
+def test_content_for_another_output_than_html_is_left_out() -> None:
+    page = restructuredtext.read(
+        b"A\n=\n\n.. only:: html and not (latex or draft)\n\n   Web.\n\n"
+        b".. only:: latex\n\n   Paper.\n\n.. ifconfig:: draft\n\n   Draft.\n",
+        "a.rst",
+    )
+
+    assert page.content == "# A\n\nWeb."
+    assert [part.names for part in page.left_out] == [("only latex", "ifconfig draft")]
+
+
+def test_a_footnote_and_its_mark_keep_their_number() -> None:
+    text = "Rooms: 16 [#]_, 20 [CIT]_.\n\n.. [#] With chairs.\n\n.. [CIT] A book.\n"
+
+    assert [block.text for block in blocks(text)] == [
+        "Rooms: 16 [1], 20 [CIT].",
+        "[1] With chairs.",
+        "[CIT] A book.",
+    ]
+
+
+def test_substitutions_classes_and_classifiers_are_read_as_sphinx_shows_them() -> None:
+    text = (
+        ".. |v| replace:: 3.12\n.. |br| raw:: html\n\n   <br>\n\n"
+        ".. function:: f(x)\n\n   From |v| on, see :pep:`8`.\n\n"
+        ".. class:: Decoder(*, strict=True)\n\n   It decodes.\n\nsize : int\n   In bytes.\n"
+    )
+
+    assert [block.text for block in blocks(text)] == [
+        "f(x)", "From 3.12 on, see PEP 8.", "Decoder(*, strict=True)", "It decodes.",
+        "size : int: In bytes.",
+    ]  # fmt: skip

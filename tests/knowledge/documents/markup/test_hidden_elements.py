@@ -51,6 +51,7 @@ HIDDEN = [
     "<script>SECRET</script>",
     "<style>.SECRET{}</style>",
     "<dialog>SECRET</dialog>",
+    "<p><i style='display:none'><math><mtext>SECRET</mtext></math></i></p>",
     "<p>x<datalist><option>SECRET</datalist></p>",
     "<video src=a>SECRET</video>",
     "<math><semantics><mi>x</mi><annotation>SECRET</annotation></semantics></math>",
@@ -103,6 +104,7 @@ SHOWN = [
     '<div id=p2 role=tabpanel hidden="true">WANTED</div></div>',
     "<dialog open>WANTED</dialog>",
     "<p>H<sub style='font-size:9px'>2</sub>O WANTED</p>",
+    "<style>html{opacity:0}body{visibility:hidden}</style><p>WANTED</p>",
 ]
 
 

@@ -237,17 +237,55 @@ def test_admonitions_links_and_macros_of_asciidoc_leave_their_text() -> None:
     page = read(
         "a.adoc",
         "NOTE: See https://example.com/a[the guide] and xref:b.adoc[page b], <<start,here>>.\n\n"
-        "[WARNING]\n====\nDo not `DELETE /x/{id}`.\n====\n\nimage::a.png[]\ninclude::b.adoc[]\n"
-        "ifdef::web[]\nOnly web.\nendif::[]\n",
+        "[WARNING]\n====\nDo not `DELETE /x/{id}`.\n====\n\nimage::a.png[]\ninclude::b.adoc[]\n",
     )
 
     assert [block.text for block in page.blocks if block.text] == [
         "NOTE: See the guide and page b, here.",
         "WARNING:",
         "Do not `DELETE /x/{id}`.",
-        "Only web.",
     ]
-    assert page.warnings == ("the file b.adoc was not included",)
+    assert [part.names for part in page.left_out] == [("include b.adoc",), ("a.png",)]
+
+
+def test_conditions_of_asciidoc_are_applied_and_excluded_parts_are_named() -> None:
+    page = read(
+        "a.adoc",
+        "= A\n:pro:\n:version: 2\n:!beta:\nifndef::dir[:dir: img]\n\nUp to\nifdef::pro+dir[100]\n"
+        "ifndef::pro[10]\nusers in {dir}.\n\n. One\n\nifdef::backend-html5[]\n. Two\nendif::[]\n\n"
+        '. Three\n\nifeval::["{version}" == "2"]\n----\nx\nifdef::beta,web[]\ny\nendif::[]\n----\n'
+        "endif::[]\nifeval::[{unknown} > 3]\nifdef::pro[]\nNo.\nendif::pro[]\nendif::[]\n"
+        "\\ifdef::x[y]\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "A", "Up to 100 users in img.", "1. One", "2. Two", "3. Three", "```\nx\n```",
+        "ifdef::x[y]",
+    ]  # fmt: skip
+    assert [part.names for part in page.left_out] == [
+        ("ifndef pro", "ifdef beta,web", "ifeval {unknown} > 3")
+    ]
+
+
+def test_inline_markup_of_asciidoc_leaves_what_a_reader_sees() -> None:
+    page = read(
+        "a.adoc",
+        ":name: N\n\nOpen [.path]_x.rb_ or [.term]*z* **man**ual: \\{name} {name} `+{name}+` "
+        '&#8805; 5 {lt}b{gt} C{plus}{plus} "`so`" `&lt;` kbd:[Ctrl,P] [.red.line-through]*400* +\n'
+        "footnote:[See xref:a.adoc[chapter 2].]\n\n|===\n|a |b\n//|c\n|1 |2\n|===\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        'Open x.rb or z manual: {name} N `{name}` ≥ 5 <b> C++ "so" `<` Ctrl+P ~~400~~\n'
+        "[See chapter 2.]",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+    ]
+
+
+def test_an_attribute_of_asciidoc_can_use_others_and_continue_on_the_next_line() -> None:
+    page = read("a.adoc", "= A\n:base: https://a.example\n:url: {base}/b \\\n  and more\n\n{url}\n")
+
+    assert page.blocks[-1].text == "https://a.example/b and more"
 
 
 PICTURES = [
@@ -344,3 +382,77 @@ def test_numbers_of_lists_and_text_struck_out_by_a_style_sheet_are_read_from_htm
     assert [(part.what, part.names) for part in page.left_out] == [
         ("embedded element", ("https://x.example/map",))
     ]
+
+
+def test_lists_are_numbered_backwards_or_as_a_style_states_in_html() -> None:
+    page = read(
+        "a.html",
+        "<style>.n{list-style:none}.r{list-style-type:upper-roman}</style>"
+        "<ol reversed><li>b<li>a</ol><ol type=a start=27><li>c</ol>"
+        "<ol class=r start=4><li>d</ol><ol class=n><li>(1) e</ol>",
+    )
+
+    assert page.content == "2. b\n\n1. a\n\naa. c\n\nIV. d\n\n- (1) e"
+
+
+def test_references_and_links_of_asciidoc_have_the_titles_and_addresses_of_their_targets() -> None:
+    page = read(
+        "a.adoc",
+        "[[fees]]\n== Fees *now*\n\n"
+        "* See <<fees>>, <<fees,there>>, https://a.example[the _new_site_].\n"
+        "[loweralpha]\n. One\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Fees now", "- See Fees now, there, the new_site.", "  a. One",
+    ]  # fmt: skip
+    assert page.links == (("the new_site", "https://a.example"),)
+
+
+def test_line_breaks_stay_and_soft_hyphens_go_in_html() -> None:
+    page = read(
+        "a.html",
+        "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
+        "<table><tr><td>Load<br>kg<td>1<br>234<td><p>8</p><p>9</p></table>",
+    )
+
+    table = "| Load kg | 1; 234 | 8; 9 |\n|---|---|---|"
+    assert page.content == f"# A B\n\nMill 7a\n04109 Dorf\n\n1. x\n   y\n\n{table}"
+
+
+def test_elements_that_are_shown_or_named_as_a_table_are_a_table() -> None:
+    style = "<style>.t{display:table}.r{display:table-row}.c{display:table-cell}</style>"
+    styled = "<div class=t><p class=r><b class=c>{}</b><i class=c>{}</i></p></div>"
+    named = "<div role=table><p role=row><b role=rowheader>{}</b><i role=cell>{}</i></p></div>"
+    layout = "<div class=t><div class=r><div class=c><h2>{}</h2></div><p class=c>{}</p></div></div>"
+
+    page = read("a.html", style + "".join(part.format("A", 6) for part in (styled, named, layout)))
+
+    table = "|  |  |\n|---|---|\n| A | 6 |"
+    assert page.content == f"{table}\n\n{table}\n\n## A\n\n6"
+
+
+def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
+    page = read(
+        "a.html",
+        "<table><tr><th colspan=2>Lift<th>Load</tr><tr></tr><tr><td>A<td>B<td>630</tr></table>"
+        "<table><tr><th>Step<tr><td><ol start=3><li>Open<li>Close</ol></table>",
+    )
+
+    assert "| A | B | 630 |" in page.content
+    assert "3. Open 4. Close" in page.content
+
+
+def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html() -> None:
+    style = (
+        "ol{list-style-type:none}.a>li:before{content:counter(a,lower-latin) '. '}"
+        ".b>li::before{content:counter(b)}.up{vertical-align:super}"
+    )
+    page = read(
+        "a.html",
+        f"<style>{style}</style><ol class=a start=2><li>One</ol><ol class=b><li>Two</ol>"
+        '<p>10<i class=up>6</i> x 2<i style="VERTICAL-ALIGN: sub">3</i>'
+        '<a class=up href="#n">4</a></p><p class=up>5</p>',
+    )
+
+    assert page.content == "b. One\n\n1. Two\n\n10^6 x 2_3[4]\n\n5"

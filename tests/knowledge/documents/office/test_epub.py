@@ -91,3 +91,13 @@ def test_a_chapter_that_is_no_html_is_named() -> None:
     (left_out,) = epub.read(data, "a.epub").left_out
 
     assert (left_out.what, left_out.names) == ("chapter", ("image/svg+xml",))
+
+
+def test_a_heading_that_a_book_moves_off_screen_is_the_title_of_its_section() -> None:
+    moved = ("text-indent: -9999px", "position: absolute; left: -10000px", "clip: rect(0,0,0,0)")
+    one = "".join(f'<h2 style="{style}">Rates</h2><p>5 %</p>' for style in moved)
+    one += '<h2 style="display: none">Gone</h2><p style="text-indent: -9999px">Gone</p>'
+
+    page = epub.read(book(one=f"<html><body>{one}</body></html>"), "a.epub")
+
+    assert page.content == "\n\n".join(["## Rates\n\n5 %"] * 3)
