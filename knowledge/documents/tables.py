@@ -1,9 +1,9 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from knowledge.documents.page import Block, BlockKind
 
@@ -159,25 +159,28 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
-def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
+def write_sheet(
+    rows: Sequence[SheetRow], anchor: str = "", headers: Collection[int] = ()
+) -> Iterator[Block]:
     """Yield the blocks of a sheet; an empty row ends a table, and a row with one cell becomes text.
 
+    `headers` are the numbers of the rows that the file declares to be the header of a table.
     Anchors have the form of RFC 7111 (`row=2-11`), prefixed with `anchor`.
     """
     header: list[str] = []
     columns: list[int] = []
     last = ""
-    for table in _list_tables(rows):
+    for table in _list_tables(rows, headers):
         while table and len(table[0].cells) == 1 and not _continues(table[0], columns, header):
             (text,) = table[0].cells.values()
             yield Block(BlockKind.TEXT, text, anchor=f"{anchor}row={table[0].number}")
             table = table[1:]
         if not table:
             continue
-        if not (header and _fits(table, columns, last)):
+        if not (header and table[0].number not in headers and _fits(table, columns, last)):
             used = {column for row in table for column in row.cells}
             columns = sorted(used)[:MOST_COLUMNS]
-            header, table = _take_header(table, columns)
+            header, table = _take_header(table, columns, headers)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
 
@@ -247,11 +250,23 @@ def _join_distinct(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
-    """Yield the rows between empty rows; adjacent tables follow one after the other."""
-    places = enumerate(rows)
-    for _, members in groupby(places, key=lambda one: one[1].number - one[1].hidden - one[0]):
-        yield from _part_sides([row for _, row in members])
+def _list_tables(rows: Sequence[SheetRow], headers: Collection[int]) -> Iterator[list[SheetRow]]:
+    """Yield the rows between empty rows; adjacent tables follow one after the other.
+
+    A declared header begins a table, unless the row above it has merged cells: both are its header.
+    """
+    begun, above = 0, SheetRow(0, {})
+    groups: dict[tuple[int, int], list[SheetRow]] = {}
+    for at, row in enumerate(rows):
+        begun += row.number in headers and not _has_merged(above)
+        groups.setdefault((begun, row.number - row.hidden - at), []).append(row)
+        above = row
+    for members in groups.values():
+        yield from _part_sides(members)
+
+
+def _has_merged(row: SheetRow) -> bool:
+    return len(set(row.cells.values())) < len(row.cells)
 
 
 def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
@@ -296,18 +311,20 @@ def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
     return used <= set(columns) and (has_same_form or any(map(is_value, table[0].cells.values())))
 
 
-def _take_header(table: list[SheetRow], columns: Sequence[int]) -> tuple[list[str], list[SheetRow]]:
-    first = table[0]
-    texts = [first.cells.get(column, "") for column in columns]
-    if not _is_header(texts):
+def _take_header(
+    table: list[SheetRow], columns: Sequence[int], headers: Collection[int]
+) -> tuple[list[str], list[SheetRow]]:
+    first = [table[0].cells.get(column, "") for column in columns]
+    is_declared = table[0].number in headers
+    is_above = len(table) > 1 and table[1].number in headers
+    if not (is_declared or is_above or _is_header(first)):
         return [""] * len(columns), table
-    if len(table) > 2 and len(set(filter(None, texts))) < len([text for text in texts if text]):
+    if is_above or (len(table) > 2 and not is_declared and _has_merged(table[0])):
         # Merged cells above a row of labels: both are the header.
         second = [table[1].cells.get(column, "") for column in columns]
-        if _is_header(second):
-            pairs = zip(texts, second, strict=True)
-            return [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs], table[2:]
-    return texts, table[1:]
+        if is_above or _is_header(second):
+            return [_join_distinct(pair) for pair in zip(first, second, strict=True)], table[2:]
+    return first, table[1:]
 
 
 def _write_groups(

@@ -16,7 +16,8 @@ from knowledge.documents.markup import html
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, TOO_MANY_COLUMNS, SheetRow, write_sheet
 
-_DELIMITERS = ",;\t|"
+# The comma is last, because it also occurs in numbers.
+_DELIMITERS = "\t;|,"
 # The first line that states the delimiter to spreadsheet programs.
 _STATED_DELIMITER = re.compile(r"\"?sep=(.)\"?[ \t]{0,9}\n", re.IGNORECASE)
 _SAMPLE_LINES = 20

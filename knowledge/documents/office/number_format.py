@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from operator import eq, ge, gt, le, lt, ne
@@ -33,6 +33,7 @@ _LONGEST_FORMAT = 255
 _LONGEST_NUMBER = 400
 _LAST_DAY = 2_958_465
 _MOST_DECIMALS = 30
+_EXACT = Context(_LONGEST_NUMBER)
 _TOKENS = re.compile(
     r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
     r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
@@ -45,6 +46,7 @@ _TOKENS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
+_WHOLE = frozenset({"general", "text"})
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
 _NAMES = Path(__file__).with_name("date_names.toml")
 
@@ -66,10 +68,14 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section: its tokens, its condition, and the language of its month names."""
+    """A section: its tokens, its condition, and the language of its month names.
+
+    `is_negative`: the condition itself states that a number is negative, so that no sign is shown.
+    """
 
     tokens: tuple[_Token, ...]
     condition: "Callable[[float], bool] | None" = None
+    is_negative: bool = False
     language: str = ""
 
     def has(self, kind: str) -> bool:
@@ -117,9 +123,8 @@ def format_text(text: str, code: str) -> str:
     section = sections[-1] if sections else None
     if section is None or not (len(sections) > 3 or section.has("text")):
         return text
-    return _squeeze(
-        "".join(text if token.kind == "text" else token.literal for token in section.tokens)
-    )
+    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
+    return _squeeze("".join(parts))
 
 
 @lru_cache(maxsize=1000)
@@ -140,11 +145,8 @@ def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
     conditions = [match for match in matches if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
     tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
-    return _Section(
-        tokens,
-        _make_condition(conditions[0]) if conditions else None,
-        languages[0] if languages else "",
-    )
+    condition, is_negative = _make_condition(conditions[0]) if conditions else (None, False)
+    return _Section(tokens, condition, is_negative, languages[0] if languages else "")
 
 
 def _make_token(match: re.Match[str]) -> _Token | None:
@@ -184,13 +186,16 @@ def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
     return (*tokens[: at + 1], fixed, *behind[size:])
 
 
-def _make_condition(match: re.Match[str]) -> "Callable[[float], bool] | None":
+def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | None, bool]":
+    """Return a condition, and whether it is one of negative numbers."""
     try:
         limit = float(match["limit"])
     except ValueError:
-        return None
-    compare = _OPERATORS[match["operator"]]
-    return lambda number: bool(compare(number, limit))
+        return None, False
+    operator = match["operator"]
+    compare = _OPERATORS[operator]
+    is_negative = operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
+    return lambda number: bool(compare(number, limit)), is_negative
 
 
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
@@ -210,25 +215,15 @@ def _choose_by_condition(
 ) -> tuple[_Section | None, bool]:
     for at, section in enumerate(sections):
         is_last = at == len(sections) - 1 and at > 0
-        if section.condition is None and at == 1 and not is_last:
-            matches = number < 0
+        if section.condition is not None:
+            matches = section.condition(number)
         else:
-            matches = section.condition is None or section.condition(number)
+            # Without a condition, the first section is for positive numbers, the second of three
+            # for negative ones, and the last one for all others.
+            matches = is_last or (number < 0 if at else number > 0)
         if matches:
-            # If only negative numbers reach this section, it states their sign itself.
-            return section, number < 0 and _excludes_positive(sections, at)
+            return section, section.is_negative
     return None, False
-
-
-def _excludes_positive(sections: Sequence[_Section], at: int) -> bool:
-    condition = sections[at].condition
-    probes = (0.0, 1e-9, 1.0, 1e15)
-    if condition is not None:
-        return not any(condition(probe) for probe in probes)
-    return all(
-        any(section.condition is not None and section.condition(probe) for section in sections[:at])
-        for probe in probes
-    )
 
 
 def _squeeze(text: str) -> str:
@@ -239,12 +234,10 @@ def _write_general(number: float, section: _Section | None = None) -> str:
     if number.is_integer() and abs(number) < 1e15:
         written = str(int(number))
     else:
-        written = format(number, ".15g")
+        written = format(number, ".15G")
     if section is None:
         return written
-    parts = (
-        written if token.kind in ("general", "text") else token.literal for token in section.tokens
-    )
+    parts = (written if token.kind in _WHOLE else token.literal for token in section.tokens)
     return _squeeze("".join(parts))
 
 
@@ -283,7 +276,9 @@ def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
     scaling = [at for at in commas if (last[0] < at < point) or at > last[1]]
     is_grouped = any(whole and whole[0] < at < last[0] for at in commas)
     value = value.scaleb(-3 * len(scaling))
-    exact = value.quantize(Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP)
+    exact = value.quantize(
+        Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP, _EXACT
+    )
     before, _, after = f"{exact:f}"[:_LONGEST_NUMBER].partition(".")
     shown = _place_whole(before.lstrip("0"), tokens, whole, is_grouped=is_grouped)
     shown |= _place_decimals(after, tokens, decimals)
@@ -350,7 +345,7 @@ def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
     step = max(1, sum(token.kind == "digit" for token in mantissa[:point]))
     decimals = sum(token.kind == "digit" for token in mantissa[point:])
     exponent = value.adjusted() // step * step if value else 0
-    rounded = value.scaleb(-exponent).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    rounded = value.scaleb(-exponent).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
     if rounded >= Decimal(10) ** step:
         exponent += step
         rounded = value.scaleb(-exponent)
@@ -407,7 +402,7 @@ def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
 
 def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
     seconds = Decimal(repr(number)) * 86_400
-    total = seconds.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    total = seconds.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _EXACT)
     days, rest = divmod(total, 86_400)
     serial = int(days) + (1462 if since_1904 else 0)
     weekday = (serial - 1) % 7

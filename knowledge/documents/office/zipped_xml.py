@@ -59,6 +59,8 @@ class ZippedXml:
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
             raise WrongFormatError(f"expected {expected}, found no zip archive") from error
         self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
+        # The names of parts are equal regardless of case (ECMA-376 part 2, 6.2.2.3).
+        self._names = {name.lower(): name for name in self._sizes}
         if len(self._sizes) > MOST_PARTS:
             raise TooLargeError(
                 f"a document can have at most {MOST_PARTS} parts, found {len(self._sizes)}"
@@ -120,8 +122,10 @@ class ZippedXml:
             if relation.get("TargetMode") == "External" or not target:
                 continue
             joined = target[1:] if target.startswith("/") else posixpath.join(folder, target)
+            joined = posixpath.normpath(joined)
             kind = relation.get("Type", "").rpartition("/")[2]
-            by_id[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
+            name = self._names.get(joined.lower(), joined)
+            by_id[relation.get("Id", "")] = Relationship(kind, name)
         return by_id
 
     def web_links(self, name: str) -> Mapping[str, str]:
