@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
+from knowledge.documents import plain_text
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
@@ -236,20 +237,14 @@ def _write_plain(
         if paragraph.depth and is_answer_first and not keeps_quotations:
             left_out.add("quotation", "it is in another message of the source")
             continue
-        block = _write_paragraph(paragraph.lines, joined, seen)
-        if block is None:
+        if not (is_code := _looks_like_code(paragraph.lines)) and not _is_new(joined, seen):
             left_out.add(*_REPEATED)
             continue
         if author and is_answer_first and paragraph.depth:
             yield Block(BlockKind.HEADING, author, 3)
             author = ""
-        yield block
-
-
-def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | None:
-    if _looks_like_code(lines):
-        return make_code("\n".join(lines).rstrip())
-    return Block(BlockKind.TEXT, joined) if _is_new(joined, seen) else None
+        lines = "\n".join(paragraph.lines).rstrip()
+        yield from (make_code(lines),) if is_code else plain_text.paragraphs(lines)
 
 
 def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
@@ -273,7 +268,7 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
         at = (match[1].count(">") if match else 0) + outer
         text = line[match.end() :] if match else line
         begins = text.rstrip("\r") == _SIGNATURE
-        if at != depth or not text.strip() or _is_list_item(text) or begins:
+        if at != depth or not text.strip() or begins:
             yield _MessageParagraph(held, depth, is_signature)
             held = []
         is_signature = begins or (is_signature and at == depth)
@@ -281,11 +276,6 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
         if not begins:
             held.append(text)
     yield _MessageParagraph(held, depth, is_signature)
-
-
-def _is_list_item(text: str) -> bool:
-    bare = text.lstrip()
-    return bare.startswith(("- ", "* ", "• ")) or bare[:3].rstrip(". )").isdecimal()
 
 
 def _looks_like_code(lines: list[str]) -> bool:

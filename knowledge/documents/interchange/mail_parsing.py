@@ -26,6 +26,7 @@ LONGEST_HEADER = 8_000
 are not read.
 """
 _MOST_PARTS = 200
+_SIGNATURE = "-- "
 _MOST_HEADERS = 1_000
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
@@ -218,10 +219,32 @@ def _read_text(part: "Message[str, str]", kind: str) -> str:
     raw = payload if isinstance(payload, bytes) else b""
     try:
         charset = part.get_content_charset()
+        layout = [str(part.get_param(name, "")).lower() for name in ("format", "delsp")]
     except _FAULTS:
-        charset = None
+        charset, layout = None, []
     text = _decode_bytes(raw, charset or find_charset(raw))
+    if layout[:1] == ["flowed"]:
+        text = _unflow(text, "" if layout[1] == "yes" else " ")
     return text if text.strip() else ""
+
+
+def _unflow(text: str, space: str) -> str:
+    """Return text in which paragraphs are lines (RFC 3676); `space` replaces the one at each break.
+
+    A line continues the previous one if that ends with a space, at the same depth of quotation.
+    """
+    lines: list[str] = []
+    quoted = flowing = None
+    for line in text.split("\n"):
+        bare = line.lstrip(">")
+        depth = line[: len(line) - len(bare)]
+        bare = bare.removeprefix(" ")
+        if flowing and depth == quoted and bare != _SIGNATURE:
+            lines[-1] = f"{lines[-1][:-1]}{space}{bare}"
+        else:
+            lines.append(f"{depth} {bare}" if depth else bare)
+        quoted, flowing = depth, bare.endswith(" ") and bare != _SIGNATURE
+    return "\n".join(lines)
 
 
 def _decode_bytes(raw: bytes, charset: str | None) -> str:

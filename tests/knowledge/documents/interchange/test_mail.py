@@ -70,7 +70,7 @@ def test_a_quotation_below_an_answer_is_a_section_that_names_who_wrote_it() -> N
     ]
     assert [block.text for block in page.blocks][-3:-1] == [
         "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote",
-        "Which courier do we use for Norway?",
+        "Which courier do we use\nfor Norway?",
     ]
 
 
@@ -194,3 +194,20 @@ def test_a_plain_text_that_only_stands_for_the_html_is_not_read_instead_of_it() 
 
     assert page.blocks[-1].text == "The canteen closes at 14:10."
     assert "program" not in page.content
+
+
+def test_lines_that_a_program_wrapped_are_joined_and_others_stay_lines() -> None:
+    flowed = message("Plan", "")
+    flowed.set_content(
+        "The rehearsal moves to the hall, because the heating was repaired for 1 \r\n250 kr:  \r\n"
+        "https://choir.example/ \r\nplan\r\nMonday: 8-12\r\nTuesday: 9-13\r\n",
+    )
+    flowed.set_param("format", "flowed")
+    flowed.set_param("delsp", "yes")
+
+    page = mail.read(bytes(flowed), "a.eml")
+
+    assert page.blocks[-1].text == (
+        "The rehearsal moves to the hall, because the heating was repaired for 1250 kr: "
+        "https://choir.example/plan\nMonday: 8-12\nTuesday: 9-13"
+    )
