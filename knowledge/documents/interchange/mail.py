@@ -28,6 +28,7 @@ from knowledge.documents.readers import read_inner_file
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}:")
+_BETWEEN_MESSAGES = re.compile(rb"(?:\A|\n)From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)")
 _REPLY = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)(?:\[\d{1,3}\])?[ \t]{0,3}:[ \t]{0,3})+",
                     re.IGNORECASE)  # fmt: skip
 # The line above a quotation, as programs of different languages write it.
@@ -56,7 +57,8 @@ _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
 _REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
-_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
+_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "ORGANIZER",
+                 "STATUS", "DESCRIPTION")  # fmt: skip
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
@@ -136,11 +138,11 @@ def _split_box(data: bytes) -> Iterator[bytes]:
             raise WrongFormatError("the file is not an e-mail: its first line is not a header")
         yield data
         return
-    start = data.find(b"\n") + 1
-    while 0 < start < len(data):
-        end = data.find(b"\nFrom ", start)
-        yield data[start : len(data) if end < 0 else end + 1]
-        start = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
+    separators = list(_BETWEEN_MESSAGES.finditer(data))
+    ends = [separator.start() + 1 for separator in separators[1:]]
+    for separator, end in zip(separators, [*ends, len(data)], strict=False):
+        # Lines of the text that begin like a separator are escaped.
+        yield data[separator.end() : end].replace(b"\n>From ", b"\nFrom ")
 
 
 def _read_date(mail: ParsedMail) -> str:
@@ -194,14 +196,18 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
 def _write_events(calendar: str) -> Iterator[str]:
     """Yield the events of an invitation (iCalendar) as text, with the names of the fields."""
     fields: list[str] = []
+    parts: list[str] = []
     for line in _FOLD.sub("", calendar).split("\n"):
         head, _, value = line.partition(":")
         name, _, parameters = head.partition(";")
-        if line.strip() == "BEGIN:VEVENT":
-            fields = []
-        elif line.strip() == "END:VEVENT" and fields:
-            yield "\n".join(fields)
-        elif name in _EVENT_FIELDS and value.strip():
+        if name == "BEGIN":
+            parts.append(value.strip())
+        elif name == "END":
+            if parts[-1:] == ["VEVENT"] and fields:
+                yield "\n".join(fields)
+                fields = []
+            del parts[-1:]
+        elif parts[-1:] == ["VEVENT"] and name in _EVENT_FIELDS and value.strip():
             text = _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], value.strip())
             zone = parameters.partition("TZID=")[2].partition(";")[0]
             fields.append(f"{name.capitalize()}: {_write_moment(name, text)} {zone}".rstrip())

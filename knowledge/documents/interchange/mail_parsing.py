@@ -6,6 +6,7 @@ simplest policy. Code outside of ingestion uses
 `knowledge.isolation.reader_process.ReaderProcess.read_mail`.
 """
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
@@ -38,10 +39,10 @@ _FAULTS = (
 
 
 class _BoundedHeaders(Compat32):
-    """Truncates each header, including those of parts, before it is parsed."""
+    """Unfolds and truncates each header, including those of parts, before it is parsed."""
 
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        name, value = super().header_source_parse(list(sourcelines))
+        name, value = super().header_source_parse([line.strip("\r\n") for line in sourcelines])
         # One character more tells that the header was cut.
         return name, value[: LONGEST_HEADER + 1]
 
@@ -144,21 +145,35 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     if depth > _DEEPEST_MESSAGES:
         yield MailPart("file", name=_name_attachment(part))
     elif kind == "message/rfc822" and inner:
-        headers = (inner[0].get(name, "") for name in ("Subject", "From", "Date"))
+        message = _decode_message(part, inner[0])
+        headers = (message.get(name, "") for name in ("Subject", "From", "Date"))
         yield MailPart(
             "message", ", ".join(filter(None, (_decode(str(header)) for header in headers)))
         )
-        yield from _list_content(inner[0], depth + 1)
+        yield from _list_content(message, depth + 1)
     elif inner:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
     elif kind in _KINDS and not _is_attachment(part):
         yield MailPart(_KINDS[kind], _read_text(part, kind))
-    elif not kind.startswith("multipart/"):
+    elif kind.startswith("multipart/"):
+        # Without a boundary that occurs, its parts cannot be distinguished.
+        yield MailPart("text", clean_text(str(payload or "")))
+    else:
         content = part.get_payload(decode=True)
         raw = content if isinstance(content, bytes) else b""
         yield MailPart("file", name=_name_attachment(part), data=raw)
+
+
+def _decode_message(part: "Message[str, str]", message: "Message[str, str]") -> "Message[str, str]":
+    """Return the message in a part, which some programs encode as a whole."""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() != "base64":
+        return message
+    try:
+        return message_from_bytes(b64decode(str(message.get_payload())), policy=_POLICY)
+    except ValueError:
+        return message
 
 
 def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:

@@ -1,3 +1,4 @@
+from base64 import b64encode
 from email.message import EmailMessage
 
 import pytest
@@ -169,7 +170,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
     event = (
         "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Audit\\, part 2\nDTSTART;TZID=Europe/Paris:"
         "20250203T100000\nDTEND:20250203T100000Z\nORGANIZER:mailto:ada@example.org\n"
-        "DESCRIPTION:Bring\n  the list\nEND:VEVENT\nEND:VCALENDAR\n"
+        "RRULE:FREQ=WEEKLY\nDESCRIPTION:Bring\n  the list\n"
+        "BEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     made.add_attachment(event, "calendar", disposition="inline")
 
@@ -179,7 +181,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
         "Before.",
         "After.",
         "Summary: Audit, part 2\nDtstart: 2025-02-03 10:00 Europe/Paris\n"
-        "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\nDescription: Bring the list",
+        "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\n"
+        "Rrule: FREQ=WEEKLY\nDescription: Bring the list",
     ]
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
 
@@ -211,3 +214,31 @@ def test_lines_that_a_program_wrapped_are_joined_and_others_stay_lines() -> None
         "The rehearsal moves to the hall, because the heating was repaired for 1250 kr: "
         "https://choir.example/plan\nMonday: 8-12\nTuesday: 9-13"
     )
+
+
+def test_a_message_that_is_encoded_as_a_whole_and_a_folded_boundary_are_read() -> None:
+    inner = b64encode(b"Subject: Rent\r\n\r\nIt is 700 EUR.\r\n").decode()
+    data = (
+        'Subject: Two\nContent-Type: multipart/mixed; boundary="a\n b"\n\n--a b\n'
+        f"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}\n--a b--\n"
+    )
+    lost = "Subject: One\nContent-Type: multipart/mixed; boundary=c\n\nThe canteen is closed.\n"
+
+    texts = [block.text for block in mail.read(data.encode(), "a.eml").blocks]
+
+    assert texts[2:] == ["Rent", "It is 700 EUR."]
+    assert mail.read(lost.encode(), "a.eml").blocks[-1].text == "The canteen is closed."
+
+
+def test_a_line_that_begins_like_a_message_of_a_mailbox_stays_in_its_message() -> None:
+    first = message("Hours", "Hello.\n\nFrom now on we close at 17:30.\nSee you.\n")
+    escaped = message("Rent", "It rises.\n").as_bytes() + b"\n>From May on, it is 700 EUR.\n"
+    start = b"From a@example.com Mon May  4\n"
+
+    page = mail.read(start + bytes(first) + b"\n" + start + escaped, "a.mbox")
+
+    assert [block.text for block in page.blocks if "From: " not in block.text] == [
+        "Hours, bob@example.com, 2026-05-04 10:00", "Hello.",
+        "From now on we close at 17:30.\nSee you.",
+        "Rent, bob@example.com, 2026-05-04 10:00", "It rises.", "From May on, it is 700 EUR.",
+    ]  # fmt: skip
