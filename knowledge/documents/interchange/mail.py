@@ -27,8 +27,10 @@ from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
-_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}:")
-_BETWEEN_MESSAGES = re.compile(rb"(?:\A|\n)From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)")
+_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
+_BETWEEN_MESSAGES = re.compile(
+    rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"
+)
 _REPLY = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)(?:\[\d{1,3}\])?[ \t]{0,3}:[ \t]{0,3})+",
                     re.IGNORECASE)  # fmt: skip
 # The line above a quotation, as programs of different languages write it.
@@ -133,12 +135,12 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     message.
     """
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not data.startswith(b"From "):
+    separators = list(_BETWEEN_MESSAGES.finditer(data))
+    if not separators or separators[0].start():
         if _HEADER.match(data) is None:
             raise WrongFormatError("the file is not an e-mail: its first line is not a header")
         yield data
         return
-    separators = list(_BETWEEN_MESSAGES.finditer(data))
     ends = [separator.start() + 1 for separator in separators[1:]]
     for separator, end in zip(separators, [*ends, len(data)], strict=False):
         # Lines of the text that begin like a separator are escaped.

@@ -49,6 +49,7 @@ class _BoundedHeaders(Compat32):
 
 _POLICY = _BoundedHeaders()
 _KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
+_MESSAGES = frozenset({"message/rfc822", "message/global"})
 _DEEPEST_MESSAGES = 10
 
 
@@ -144,7 +145,7 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     kind = part.get_content_type()
     if depth > _DEEPEST_MESSAGES:
         yield MailPart("file", name=_name_attachment(part))
-    elif kind == "message/rfc822" and inner:
+    elif kind in _MESSAGES and inner:
         message = _decode_message(part, inner[0])
         headers = (message.get(name, "") for name in ("Subject", "From", "Date"))
         yield MailPart(
@@ -271,7 +272,7 @@ def _decode_bytes(raw: bytes, charset: str | None) -> str:
 
 def _name_attachment(part: "Message[str, str]") -> str:
     try:
-        return make_line(part.get_filename() or part.get_content_type())
+        return _decode(part.get_filename() or part.get_content_type())
     except _FAULTS:
         return part.get_content_type()
 
