@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from knowledge.documents.page import Block, BlockKind
@@ -45,12 +45,14 @@ class Cell:
 class SheetRow:
     """A row with its 1-based number and a mapping of 0-based column indexes to its non-empty cells.
 
-    `hidden` counts the hidden rows above it that are left out.
+    `hidden` counts the hidden rows above it that are left out. `merged` are the columns of its
+    merged cells.
     """
 
     number: int
     cells: dict[int, str]
     hidden: int = 0
+    merged: set[int] = field(default_factory=set)
 
 
 def write_table(
@@ -199,6 +201,7 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
             is_caption = place == rows.start and len(row.cells) == 1
             own = columns[:1] if is_caption else columns[: MOST_COLUMNS - columns.start]
             row.cells.update(dict.fromkeys(own, text))
+            row.merged.update(own if len(own) > 1 else ())
 
 
 def is_value(text: str) -> bool:
@@ -258,15 +261,11 @@ def _list_tables(rows: Sequence[SheetRow], headers: Collection[int]) -> Iterator
     begun, above = 0, SheetRow(0, {})
     groups: dict[tuple[int, int], list[SheetRow]] = {}
     for at, row in enumerate(rows):
-        begun += row.number in headers and not _has_merged(above)
+        begun += row.number in headers and not above.merged
         groups.setdefault((begun, row.number - row.hidden - at), []).append(row)
         above = row
     for members in groups.values():
         yield from _part_sides(members)
-
-
-def _has_merged(row: SheetRow) -> bool:
-    return len(set(row.cells.values())) < len(row.cells)
 
 
 def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
@@ -314,17 +313,16 @@ def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
 def _take_header(
     table: list[SheetRow], columns: Sequence[int], headers: Collection[int]
 ) -> tuple[list[str], list[SheetRow]]:
-    first = [table[0].cells.get(column, "") for column in columns]
-    is_declared = table[0].number in headers
+    first, second = ([row.cells.get(at, "") for at in columns] for row in (table * 2)[:2])
+    own = ["" if at in table[0].merged else text for at, text in zip(columns, first, strict=True)]
+    # Merged cells, such as years, above a row of labels: both are the header.
     is_above = len(table) > 1 and table[1].number in headers
-    if not (is_declared or is_above or _is_header(first)):
-        return [""] * len(columns), table
-    if is_above or (len(table) > 2 and not is_declared and _has_merged(table[0])):
-        # Merged cells above a row of labels: both are the header.
-        second = [table[1].cells.get(column, "") for column in columns]
-        if is_above or _is_header(second):
-            return [_join_distinct(pair) for pair in zip(first, second, strict=True)], table[2:]
-    return first, table[1:]
+    is_above |= len(table) > 2 and bool(table[0].merged) and _is_header(own) and _is_header(second)
+    if is_above and table[0].number not in headers:
+        return [_join_distinct(pair) for pair in zip(first, second, strict=True)], table[2:]
+    if table[0].number in headers or _is_header(first):
+        return first, table[1:]
+    return [""] * len(columns), table
 
 
 def _write_groups(

@@ -126,6 +126,7 @@ def read(data: bytes, source: str) -> Page:
     values = _Values(archive, main, workbook)
     relations = archive.relationships(main)
     blocks: list[Block] = []
+    links: list[tuple[str, str]] = []
     left_out = values.left_out
     for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
         name = " ".join((sheet.get("name") or "Sheet").split())
@@ -148,6 +149,7 @@ def read(data: bytes, source: str) -> Page:
         )
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+        links += _list_links(root, rows, archive.web_links(relation.target))
     stated = read_properties(archive)
     count_macros(archive, left_out)
     return Page(
@@ -156,6 +158,7 @@ def read(data: bytes, source: str) -> Page:
         tuple(blocks),
         description=stated.description,
         keywords=stated.keywords,
+        links=tuple(links),
         left_out=left_out.list(),
     )
 
@@ -321,6 +324,19 @@ def _list_ranges(
         rows, _ = _read_range("" if stated is None else stated.get("ref") or "")
         has_header = part.get("headerRowCount") != "0"
         yield rows, has_header and bool(rows), find_child(filters, "filterColumn") is not None
+
+
+def _list_links(
+    root: "Element", rows: Sequence[SheetRow], addresses: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the text of each cell with a web link, and its URL."""
+    by_number = {row.number: row.cells for row in rows}
+    for link in find_children(find_child(root, "hyperlinks"), "hyperlink"):
+        number, column = _place((link.get("ref") or "").partition(":")[0]) or (0, 0)
+        label = by_number.get(number, {}).get(column)
+        address = addresses.get(get_attribute(link, "id") or "")
+        if label and address and label != address:
+            yield label, address
 
 
 def _hidden_columns(root: "Element") -> frozenset[int]:

@@ -138,6 +138,22 @@ def test_a_date_in_iso_8601_is_written_in_its_format() -> None:
     assert read(workbook).blocks[1].text.endswith("| 2026-03-01 | 24 December 2026 |")
 
 
+def test_merged_years_above_labels_are_part_of_the_header() -> None:
+    rows = [("Region", 2023, None), (None, "Q1", "Q2"), ("North", 1, 2), ("South", 3, 4)]
+    workbook = workbook_of(*rows)
+    workbook.active.merge_cells("A1:A2")
+    workbook.active.merge_cells("B1:C1")
+
+    assert read(workbook).blocks[1].text.startswith("| Region | 2023 Q1 | 2023 Q2 |\n|---")
+
+
+def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
+    workbook = workbook_of(("Part", "Sheet"), ("P-1", "Data sheet"))
+    workbook.active["B2"].hyperlink = "https://plant.example/p1.pdf"
+
+    assert read(workbook).links == (("Data sheet", "https://plant.example/p1.pdf"),)
+
+
 def read_changed(workbook: openpyxl.Workbook, old: str, new: str) -> Page:
     """Read a workbook in which a part is renamed, or text of the sheet is replaced."""
     file, changed = io.BytesIO(), io.BytesIO()
