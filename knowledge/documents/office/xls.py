@@ -14,7 +14,7 @@ from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office import xlsx
-from knowledge.documents.office.number_format import format_number, format_text
+from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_sheet
 
@@ -26,6 +26,8 @@ _HTML = re.compile(
     rb"[\xef\xbb\xbf\s]{0,99}<(?:!doctype html|html|head|meta|table|div)\b", re.IGNORECASE
 )
 _TEXT, _NUMBER, _DATE, _TRUTH, _ERROR = 1, 2, 3, 4, 5
+# The formats of dates and times that depend on the locale; the library writes those of the USA.
+_LOCAL = frozenset({14, 22})
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
 
 
@@ -87,8 +89,8 @@ def _read_cell(book: Any, sheet: Any, place: tuple[int, int], left_out: LeftOutC
 
     cell, note = sheet.cell(*place), sheet.cell_note_map.get(place)
     style = book.xf_list[cell.xf_index]
-    stated_format = book.format_map.get(style.format_key)
-    code = stated_format.format_str if stated_format is not None else ""
+    key, known = style.format_key, book.format_map.get(style.format_key)
+    code = find_format(key, {}) if known is None or key in _LOCAL else known.format_str
     stated, shown = str(cell.value), ""
     if cell.ctype == _TEXT:
         runs = [(0, style.font_index), *sheet.rich_text_runlist_map.get(place, ())]

@@ -216,7 +216,7 @@ def _read_day(stated: str, since_1904: bool) -> str:
 def _read_styles(styles: "Element") -> list[_Style]:
     custom = {
         int(declared.get("numFmtId", "0")): declared.get("formatCode", "")
-        for declared in find_all(styles, "numFmt")
+        for declared in find_children(find_child(styles, "numFmts"), "numFmt")
         if declared.get("numFmtId", "").isdecimal()
     }
     fonts = [is_on(font, "strike") for font in find_children(find_child(styles, "fonts"), "font")]

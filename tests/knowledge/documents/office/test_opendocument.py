@@ -143,8 +143,9 @@ def test_an_old_workbook_shows_errors_and_marks_and_keeps_its_header_after_hidde
     page = xls.read((FILES / "states.xls").read_bytes(), "states.xls")
 
     assert page.blocks[1].text == (
-        "| Part | Volume | Price | Share |\n|---|---|---|---|\n"
-        "| Valve | 10^6 m^3 | ~~400~~ 380 € | #DIV/0! |\n| Seal | 7 l | 12.50 € |  |"
+        "| Part | Volume | Price | Share | Since |\n|---|---|---|---|---|\n"
+        "| Valve | 10^6 m^3 | ~~400~~ 380 € | #DIV/0! | 2023-03-15 |\n"
+        "| Seal | 7 l | 12.50 € |  | 2023-03-16 |"
     )
     assert [part.what for part in page.left_out] == ["value", "hidden row"]
 

@@ -5,7 +5,10 @@ from datetime import date, datetime
 import openpyxl
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
+from openpyxl.formatting.rule import Rule
 from openpyxl.styles import Font
+from openpyxl.styles.differential import DifferentialStyle
+from openpyxl.styles.numbers import NumberFormat
 from openpyxl.worksheet.filters import AutoFilter, FilterColumn
 from openpyxl.worksheet.table import Table
 
@@ -47,6 +50,10 @@ def test_values_are_written_as_the_sheet_shows_them() -> None:
     moment = datetime(2026, 3, 1, 9, 30)  # noqa: DTZ001 - a sheet knows no time zones
     workbook.active.append((date(2026, 3, 1), 0.19, 1234.5, moment, True))
     workbook.active["B2"].number_format = "0%"
+    share = DifferentialStyle(numFmt=NumberFormat(14, "0.00%"))
+    rule = Rule(type="expression", dxf=share, formula=["$B2>1"])
+    workbook.active.conditional_formatting.add("A2", rule)
+    workbook.active["A2"].number_format = "mm-dd-yy"
     workbook.active["C2"].number_format = "#,##0.00 [$€-407]"
 
     page = read(workbook)
