@@ -95,6 +95,8 @@ class _Values:
         if is_unknown and kind != "str" and find_child(cell, "f") is not None:
             self.left_out.add("formula", "the file stores no result of it: save it in Excel")
             return ()
+        if not stated:
+            return ()
         if kind == "s":
             if to_number(stated, len(self._texts)) < len(self._texts):
                 return self._texts[int(stated)]
@@ -320,10 +322,10 @@ def _list_ranges(
     tables = [relation.target for relation in relations if relation.kind == "table"]
     for part in (root, *(archive.parse(name) for name in tables if name in archive)):
         filters = find_child(part, "autoFilter")
-        stated = part if part is not root else filters
-        rows, _ = _read_range("" if stated is None else stated.get("ref") or "")
-        has_header = part.get("headerRowCount") != "0"
-        yield rows, has_header and bool(rows), find_child(filters, "filterColumn") is not None
+        stated = filters if part is root else part
+        if stated is not None and (rows := _read_range(stated.get("ref"))[0]):
+            is_active = find_child(filters, "filterColumn") is not None
+            yield rows, part.get("headerRowCount") != "0", is_active
 
 
 def _list_links(
@@ -332,8 +334,8 @@ def _list_links(
     """Yield the text of each cell with a web link, and its URL."""
     by_number = {row.number: row.cells for row in rows}
     for link in find_children(find_child(root, "hyperlinks"), "hyperlink"):
-        number, column = _place((link.get("ref") or "").partition(":")[0]) or (0, 0)
-        label = by_number.get(number, {}).get(column)
+        numbers, columns = _read_range(link.get("ref"))
+        label = by_number.get(numbers.start, {}).get(columns.start)
         address = addresses.get(get_attribute(link, "id") or "")
         if label and address and label != address:
             yield label, address
@@ -352,13 +354,13 @@ def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
     """Copy the text of a merged cell to every row and column that it spans."""
     by_number = {row.number: row for row in rows}
     for merged in find_children(find_child(root, "mergeCells"), "mergeCell"):
-        fill_merged(by_number, *_read_range(merged.get("ref") or ""))
+        fill_merged(by_number, *_read_range(merged.get("ref")))
 
 
-def _read_range(reference: str) -> tuple[range, range]:
+def _read_range(reference: str | None) -> tuple[range, range]:
     """Return the 1-based rows and 0-based columns of a range such as `A1:B7`."""
-    first, _, last = reference.partition(":")
-    start, end = _place(first), _place(last)
+    first, _, last = (reference or "").partition(":")
+    start, end = _place(first), _place(last or first)
     if start is None or end is None:
         return range(0), range(0)
     return range(start[0], end[0] + 1), range(start[1], end[1] + 1)
