@@ -13,7 +13,6 @@ from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
 from knowledge.documents import plain_text
-from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
     MailPart,
@@ -90,10 +89,6 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
     Without `keeps_quotations`, quotations below an answer are left out because the quoted messages
     are read from other files.
     """
-    if len(data) > MAX_BYTES:
-        raise TooLargeError(
-            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
-        )
     seen: set[str] = set()
     blocks: list[Block] = []
     left_out = LeftOutCounts()

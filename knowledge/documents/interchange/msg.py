@@ -10,7 +10,7 @@ from email.utils import format_datetime
 from typing import Any
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text, decode
-from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.interchange import mail
 from knowledge.documents.markup.html import find_charset
 from knowledge.documents.page import Page
@@ -91,10 +91,6 @@ def read(data: bytes, source: str) -> Page:
     """Return the page of a message."""
     import olefile
 
-    if len(data) > MAX_BYTES:
-        raise TooLargeError(
-            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
-        )
     if not data.startswith(_HEADER):
         raise WrongFormatError(f"expected {_EXPECTED}, found another format")
     try:

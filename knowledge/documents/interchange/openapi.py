@@ -234,16 +234,14 @@ def _write_json(value: object) -> str:
     truncated.
     """
     written = ""
-    encoder = json.JSONEncoder(ensure_ascii=False, indent=2, default=_mark_number)
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, indent=2, default=lambda value: f"{_NUMBER}{value}{_NUMBER}"
+    )
     for piece in encoder.iterencode(value):
         written += piece.removeprefix(f'"{_NUMBER}').removesuffix(f'{_NUMBER}"')
         if len(written) > _LONGEST_EXAMPLE:
             return f"{written[:_LONGEST_EXAMPLE]}…"
     return written
-
-
-def _mark_number(value: object) -> str:
-    return f"{_NUMBER}{value}{_NUMBER}"
 
 
 def _write_responses(references: References, operation: Value) -> Iterator[Block]:

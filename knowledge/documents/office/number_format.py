@@ -47,6 +47,8 @@ _TOKENS = re.compile(
 )
 _OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
 _WHOLE = frozenset({"general", "text"})
+_SIGNS = frozenset({"point", "percent", "slash"})
+_EMPTY = {"0": "0", "?": " "}
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
 _NAMES = Path(__file__).with_name("date_names.toml")
 
@@ -284,16 +286,10 @@ def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
     shown |= _place_decimals(after, tokens, decimals)
     if not whole and point < len(tokens):
         shown[point] = f"{before.lstrip('0')}."
-    parts = (_show(at, token, shown) for at, token in enumerate(tokens))
-    return "".join(parts)
-
-
-def _show(at: int, token: _Token, shown: dict[int, str]) -> str:
-    if at in shown:
-        return shown[at]
-    if token.kind in ("point", "percent", "slash"):
-        return token.text
-    return token.literal
+    return "".join(
+        shown.get(at, token.text if token.kind in _SIGNS else token.literal)
+        for at, token in enumerate(tokens)
+    )
 
 
 def _place_whole(
@@ -303,26 +299,13 @@ def _place_whole(
     digits.
     """
     shown: dict[int, str] = {}
-    left = digits
-    for number, at in enumerate(reversed(places)):
-        is_first = number == len(places) - 1
-        taken, left = (left, "") if is_first else (left[-1:], left[:-1])
-        text = taken or {"0": "0", "?": " "}.get(tokens[at].text, "")
-        if is_grouped and text.strip():
-            text = _group(text, number)
-        shown[at] = text
+    further = max(0, len(digits) - len(places))
+    filled = [*(places[0] for _ in range(further)), *places] if places else []
+    for number, at in enumerate(reversed(filled)):
+        digit = digits[-1 - number] if number < len(digits) else _EMPTY.get(tokens[at].text, "")
+        comma = "," if is_grouped and digit.strip() and number and number % 3 == 0 else ""
+        shown[at] = f"{digit}{comma}{shown.get(at, '')}"
     return shown
-
-
-def _group(text: str, number: int) -> str:
-    """Return digits with thousands separators; the last one is followed by `number` further
-    digits.
-    """
-    parts = [
-        f"{digit}," if (number + offset) % 3 == 0 and number + offset else digit
-        for offset, digit in enumerate(reversed(text))
-    ]
-    return "".join(reversed(parts))
 
 
 def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
@@ -434,53 +417,41 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
 def _write_part(
     token: _Token, moment: _Moment, language: str, is_half_day: bool, is_minutes: bool
 ) -> str:
-    if token.kind == "literal":
-        return token.text
-    sign, size = token.text[0].lower(), len(token.text)
+    text = token.text.lower()
+    sign, size = text[:1], len(text.partition(".")[0])
+    if token.kind == "literal" or sign == "g":
+        return token.literal
     if token.kind == "elapsed":
-        whole = int(moment.total // {"h": 3600, "m": 60, "s": 1}[sign])
-        return f"{whole:0{size}d}"
-    if "/" in token.text:
+        return f"{int(moment.total // {'h': 3600, 'm': 60, 's': 1}[sign]):0{size}d}"
+    if "/" in text:
         return token.text.split("/")[moment.seconds >= 43_200]
-    if sign in "hs" or is_minutes:
-        return _write_clock(token.text.lower(), moment.seconds, is_half_day)
-    return _write_day(sign, size, moment, language)
+    if sign == "s":
+        whole, _, decimals = f"{moment.seconds % 60:f}".partition(".")
+        places = len(text) - size - 1
+        shown = whole.zfill(min(size, 2))
+        return f"{shown}.{decimals[:places].ljust(places, '0')}" if places > 0 else shown
+    if sign in "yeb":
+        year = moment.year + (543 if sign == "b" else 0)
+        return str(year) if size > 2 or sign == "e" else f"{year % 100:02d}"
+    hour = int(moment.seconds // 3600)
+    number = {
+        "h": (hour % 12 or 12) if is_half_day else hour,
+        "m": int(moment.seconds // 60 % 60) if is_minutes else moment.month,
+        "d": moment.day,
+    }[sign]
+    if size < 3 or sign == "h" or is_minutes:
+        return f"{number:0{min(size, 2)}d}"
+    return _find_name(sign, size, moment, language)
 
 
-def _write_clock(text: str, seconds: Decimal, is_half_day: bool) -> str:
-    size = len(text.partition(".")[0])
-    if text[0] == "h":
-        hour = int(seconds // 3600)
-        hour = (hour % 12 or 12) if is_half_day else hour
-        return f"{hour:0{min(size, 2)}d}"
-    if text[0] == "m":
-        return f"{int(seconds // 60 % 60):0{min(size, 2)}d}"
-    whole, _, decimals = f"{seconds % 60:f}".partition(".")
-    places = len(text) - size - 1
-    shown = whole.zfill(min(size, 2))
-    return f"{shown}.{decimals[:places].ljust(places, '0')}" if places > 0 else shown
-
-
-def _write_day(sign: str, size: int, moment: _Moment, language: str) -> str:
-    if sign in "ye":
-        return f"{moment.year % 100:02d}" if sign == "y" and size < 3 else str(moment.year)
-    if sign == "b":
-        return str(moment.year + 543) if size > 2 else f"{(moment.year + 543) % 100:02d}"
-    if sign == "g":
-        return ""
-    number = moment.month if sign == "m" else moment.day
-    if size < 3:
-        return f"{number:0{size}d}"
-    name = _find_name(sign, moment, language, is_short=size == 3)
-    return name[:1] if sign == "m" and size == 5 else name
-
-
-def _find_name(sign: str, moment: _Moment, language: str, *, is_short: bool) -> str:
+def _find_name(sign: str, size: int, moment: _Moment, language: str) -> str:
     """Return the name of a month or weekday; only English names are abbreviated."""
     place = moment.month - 1 if sign == "m" else moment.weekday
     code = _find_language(language)
     name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
-    return name[:3] if is_short and code == "en" else name
+    if sign == "m" and size == 5:
+        return name[:1]
+    return name[:3] if size == 3 and code == "en" else name
 
 
 @cache

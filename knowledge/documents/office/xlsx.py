@@ -60,12 +60,24 @@ class _Values:
         shared = archive.find_related(main, "sharedStrings")
         self._texts = [] if shared is None else [_read_runs(item) for item in archive.parse(shared)]
         styles = archive.find_related(main, "styles")
-        self._styles = [] if styles is None else _read_styles(archive.parse(styles))
+        root = None if styles is None else archive.parse(styles)
+        self._styles = [] if root is None else _read_styles(root)
+        self._struck_out = [
+            is_on(find_child(style, "font"), "strike")
+            for style in find_children(find_child(root, "dxfs"), "dxf")
+        ]
         properties = find_child(workbook, "workbookPr")
         self._since_1904 = properties is not None and properties.get("date1904") in _TRUE
         calculation = find_child(workbook, "calcPr")
         # Programs that do not calculate state so, and store zeros.
         self._recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in _TRUE
+
+    def count_conditions(self, root: "Element") -> None:
+        """Count the rules of a sheet that strike out cells: whether they apply is not known."""
+        for rule in find_all(root, "cfRule"):
+            style = to_number(rule.get("dxfId"), len(self._struck_out))
+            if style < len(self._struck_out) and self._struck_out[style]:
+                self.left_out.add("conditional strikethrough", "conditions are not evaluated")
 
     def read(self, cell: "Element") -> str:
         """Return the visible text of a cell."""
@@ -293,6 +305,7 @@ def _read_sheet(
         if cells:
             rows.append(SheetRow(number, cells, hidden))
     _fill_merged(root, rows)
+    values.count_conditions(root)
     return rows
 
 

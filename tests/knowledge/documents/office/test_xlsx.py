@@ -154,6 +154,17 @@ def test_merged_years_above_labels_are_part_of_the_header() -> None:
     assert read(workbook).blocks[1].text.startswith("| Region | 2023 Q1 | 2023 Q2 |\n|---")
 
 
+def test_conditions_that_strike_out_cells_are_reported() -> None:
+    workbook = workbook_of(("Task", "State"), ("Paint", "done"), ("Sweep", "open"))
+    struck = DifferentialStyle(font=Font(strike=True))
+    rule = Rule(type="expression", dxf=struck, formula=['$B2="done"'])
+    workbook.active.conditional_formatting.add("A2:B3", rule)
+
+    assert [str(part) for part in read(workbook).left_out] == [
+        "1 conditional strikethrough left out: conditions are not evaluated"
+    ]
+
+
 def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
     workbook = workbook_of(("Part", "Sheet"), ("P-1", "Data sheet"))
     workbook.active["B2"].hyperlink = "https://plant.example/p1.pdf"
