@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import takewhile
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from string import hexdigits
@@ -146,7 +147,7 @@ def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
     languages = [match["language"] for match in matches if match["language"]]
     conditions = [match for match in matches if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
-    tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
+    tokens = tuple(_as_date(token) for token in tokens) if is_date else tokens
     condition, is_negative = _make_condition(conditions[0]) if conditions else (None, False)
     return _Section(tokens, condition, is_negative, languages[0] if languages else "")
 
@@ -167,25 +168,6 @@ def _as_date(token: _Token) -> _Token:
     if token.kind in ("date", "noon"):
         return _Token("date", token.text)
     return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
-
-
-def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Return the tokens of a number format; a denominator that is a number becomes one token."""
-    at = next((at for at, token in enumerate(tokens) if token.kind == "slash"), len(tokens))
-    behind = tokens[at + 1 :]
-    size = next(
-        (
-            size
-            for size, token in enumerate(behind)
-            if token.kind != "digit" and not token.literal.isdigit()
-        ),
-        len(behind),
-    )
-    digits = "".join(token.text for token in behind[:size])
-    if not any(sign in "123456789" for sign in digits):
-        return tuple(tokens)
-    fixed = _Token("denominator", re.sub(r"[#?]", "0", digits))
-    return (*tokens[: at + 1], fixed, *behind[size:])
 
 
 def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | None, bool]":
@@ -342,15 +324,19 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
     while start and tokens[start - 1].kind == "digit":
         start -= 1
     behind = tokens[slash + 1 :]
-    fixed = next((token for token in behind if token.kind == "denominator"), None)
-    size = sum(token.kind == "digit" for token in behind)
+    below = list(
+        takewhile(lambda token: token.kind == "digit" or token.literal.isdecimal(), behind)
+    )
+    fixed = re.sub("[#?]", "0", "".join(token.text for token in below))
     has_whole = any(token.kind == "digit" for token in tokens[:start])
     whole = int(value) if has_whole else 0
     rest = Fraction(value) - whole
-    if fixed is not None:
-        denominator = max(1, int(fixed.text))
+    if fixed.strip("0"):
+        denominator = int(fixed)
         numerator = int(rest * denominator + Fraction(1, 2))
+        behind = behind[len(below) :]
     else:
+        size = sum(token.kind == "digit" for token in behind)
         numerator, denominator = rest.limit_denominator(10 ** min(size, 9) - 1).as_integer_ratio()
     if has_whole and numerator >= denominator:
         whole, numerator = whole + 1, 0
