@@ -236,6 +236,8 @@ def _write_plain(
         joined = " ".join(" ".join(paragraph.lines).split())
         if _is_furniture(joined):
             author = _find_author(joined)
+            if author and not is_answer_first:
+                yield Block(BlockKind.TEXT, joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
             left_out.add("quotation", "it is in another message of the source")

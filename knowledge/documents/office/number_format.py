@@ -324,9 +324,7 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
     while start and tokens[start - 1].kind == "digit":
         start -= 1
     behind = tokens[slash + 1 :]
-    below = list(
-        takewhile(lambda token: token.kind == "digit" or token.literal.isdecimal(), behind)
-    )
+    below = [*takewhile(lambda one: one.kind == "digit" or one.literal.isdecimal(), behind)]
     fixed = re.sub("[#?]", "0", "".join(token.text for token in below))
     has_whole = any(token.kind == "digit" for token in tokens[:start])
     whole = int(value) if has_whole else 0

@@ -81,8 +81,10 @@ def test_an_answer_below_what_it_quotes_stays_in_its_section() -> None:
     )
     page = mail.read(bytes(message("Re: Couriers", quoted)), "a.eml")
 
-    assert [block.level for block in page.blocks] == [2, 0, 0, 0]
-    assert page.blocks[-1].text == "Posten."
+    assert [block.level for block in page.blocks] == [2, 0, 0, 0, 0]
+    assert [block.text for block in page.blocks[2:]] == [
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:", "Which courier?", "Posten.",
+    ]  # fmt: skip
 
 
 def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None:
