@@ -212,12 +212,10 @@ def _write_schema(references: References, schema: object) -> Iterator[Block]:
 def _write_other_schemas(document: Value, references: References, source: str) -> Iterator[Page]:
     """Yield a page with the schemas to which no operation refers, such as those of events."""
     blocks = [Block(BlockKind.HEADING, "Schemas", 1, None)]
-    for place in (("components", "schemas"), ("definitions",)):
-        schemas: Value = document
-        for key in place:
-            schemas = _mapping(schemas, key)
-        for name, schema in schemas.items():
-            if f"#/{'/'.join(place)}/{name}" not in references.found:
+    holders = {"components/schemas": _mapping(document, "components"), "definitions": document}
+    for place, holder in holders.items():
+        for name, schema in _mapping(holder, place.rpartition("/")[2]).items():
+            if f"#/{place}/{name}" not in references.found:
                 blocks.append(Block(BlockKind.HEADING, str(name), 2, str(name)))
                 blocks += (*_describe(schema), *_write_schema(references, schema))
     if len(blocks) > 1:

@@ -253,13 +253,10 @@ def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
     notes: dict[str, str] = {}
     for relation in sorted(parts, key=lambda relation: relation.kind):
         threads: dict[str, list[str]] = {}
-        root = archive.parse(relation.target)
-        for note in find_all(root, "comment"):
-            threads.setdefault(note.get("ref", ""), []).append(_text(find_child(note, "text")))
-        for note in find_all(root, "threadedComment"):
+        for note in find_all(archive.parse(relation.target), relation.kind.removesuffix("s")):
             text = find_child(note, "text")
-            shown = " ".join(((text.text or "") if text is not None else "").split())
-            threads.setdefault(note.get("ref", ""), []).append(shown)
+            stated = "" if text is None else " ".join((text.text or "").split())
+            threads.setdefault(note.get("ref", ""), []).append(_text(text) or stated)
         notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
     return notes
 
