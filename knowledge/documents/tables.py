@@ -256,16 +256,22 @@ def _join_distinct(texts: Iterable[str]) -> str:
 def _list_tables(rows: Sequence[SheetRow], headers: Collection[int]) -> Iterator[list[SheetRow]]:
     """Yield the rows between empty rows; adjacent tables follow one after the other.
 
-    A declared header begins a table, unless the row above it has merged cells: both are its header.
+    A declared header begins a table, unless the row above it is a part of it.
     """
     begun, above = 0, SheetRow(0, {})
     groups: dict[tuple[int, int], list[SheetRow]] = {}
     for at, row in enumerate(rows):
-        begun += row.number in headers and not above.merged
+        begun += row.number in headers and not _is_part_of_header(above, row)
         groups.setdefault((begun, row.number - row.hidden - at), []).append(row)
         above = row
     for members in groups.values():
         yield from _part_sides(members)
+
+
+def _is_part_of_header(above: SheetRow, header: SheetRow) -> bool:
+    """Return whether a row has merged cells, or labels above most columns of a header."""
+    is_wide = len(above.cells) > 2 and 2 * len(above.cells) > len(header.cells)
+    return bool(above.merged) or (is_wide and _is_header(list(above.cells.values())))
 
 
 def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:

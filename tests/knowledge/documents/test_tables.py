@@ -44,8 +44,10 @@ def test_a_table_of_one_column_is_text_and_an_empty_one_is_nothing() -> None:
     assert table_of((Cell(""),)) == []
 
 
-def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
-    """Return the tables of rows written as `a|b`; those of the numbers `hidden` are left out."""
+def sheet_of(*rows: str, hidden: tuple[int, ...] = (), headers: tuple[int, ...] = ()) -> list[str]:
+    """Return the tables of rows written as `a|b`; those of the numbers `hidden` are left out, those
+    of `headers` are declared as headers.
+    """
     made = [
         SheetRow(
             number,
@@ -55,7 +57,7 @@ def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
         for number, row in enumerate(rows, start=1)
         if row and number not in hidden
     ]
-    return [block.text for block in write_sheet(made) if block.kind is BlockKind.TABLE]
+    return [block.text for block in write_sheet(made, "", headers) if block.kind is BlockKind.TABLE]
 
 
 def test_years_are_a_header_and_numbers_in_every_column_are_none() -> None:
@@ -101,3 +103,11 @@ def test_a_label_beside_its_value_is_no_header_of_a_column() -> None:
 
     assert first.text == "|  |  |\n|---|---|\n| Name: | Smith |\n| Amount: | 400 |"
     assert second.text == "|  |  |\n|---|---|\n| Name | Smith |\n| Sum | 400 |"
+
+
+def test_a_declared_header_includes_the_labels_above_it_but_no_values() -> None:
+    units = sheet_of("Part|Length|Weight", "|mm|2|", "|mm|kg", "A|4|2", headers=(3,))
+    two = sheet_of("Part|Length|Weight", "|mm|kg", "A|4|2", headers=(2,))
+
+    assert units[-1] == "|  | mm | kg |\n|---|---|---|\n| A | 4 | 2 |"
+    assert two == ["| Part | Length mm | Weight kg |\n|---|---|---|\n| A | 4 | 2 |"]
