@@ -139,6 +139,22 @@ def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
     assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
 
 
+def test_the_first_row_of_a_filter_of_a_sheet_is_its_header() -> None:
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    rows = [("Created", "2026-05-01"), ("Month", "2026-01"), ("Rent", "700")]
+    written = "".join(
+        f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows
+    )
+
+    page = read(
+        f'<office:spreadsheet><table:table table:name="Ann\'s">{written}</table:table>'
+        "<table:database-ranges><table:database-range table:target-range-address="
+        "\"'Ann''s'.A2:'Ann''s'.B3\"/></table:database-ranges></office:spreadsheet>"
+    )
+
+    assert page.blocks[-1].text == "| Month | 2026-01 |\n|---|---|\n| Rent | 700 |"
+
+
 def test_an_old_workbook_shows_errors_and_marks_and_keeps_its_header_after_hidden_rows() -> None:
     page = xls.read((FILES / "states.xls").read_bytes(), "states.xls")
 
