@@ -112,7 +112,8 @@ def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[P
     own: dict[bytes, PurePosixPath] = {}
     answered: dict[PurePosixPath, set[bytes]] = {}
     for path, data in messages:
-        for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
+        header = data[:_MOST_BYTES].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+        for name, value in _FIELD.findall(header):
             ids = _ID.findall(value)[:_MOST_IDS]
             if name.lower() == b"message-id":
                 own.update((identifier, path) for identifier in ids[:1])
@@ -298,8 +299,7 @@ def _begins_copy(line: str, following: str) -> bool:
 
 def _is_furniture(text: str) -> bool:
     """Return whether a paragraph only introduces a quotation that follows."""
-    match = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
-    is_about = match is not None or len(_read_copied_header(text)) > 1
+    is_about = _SEPARATOR.match(text) is not None or bool(_find_author(text))
     return len(text) < _LONGEST_FURNITURE and is_about
 
 
@@ -340,8 +340,3 @@ def _is_new(text: str, seen: set[str]) -> bool:
     if len(key) > 20:
         seen.add(key)
     return True
-
-
-def _take_header(data: bytes) -> bytes:
-    plain = data.replace(b"\r\n", b"\n")
-    return plain.partition(b"\n\n")[0]

@@ -185,20 +185,14 @@ def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | No
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
     """Return the section for a number, and whether it shows the number without its sign."""
     numeric = [section for section in sections[:3] if not section.has("text")] or sections[:1]
-    if any(section.condition is not None for section in numeric):
-        return _choose_by_condition(numeric, number)
-    if len(numeric) > 2 and number == 0:
-        return numeric[2], True
-    if len(numeric) > 1 and number < 0:
-        return numeric[1], True
-    return (numeric[0] if numeric else None), False
-
-
-def _choose_by_condition(
-    sections: Sequence[_Section], number: float
-) -> tuple[_Section | None, bool]:
-    for at, section in enumerate(sections):
-        is_last = at == len(sections) - 1 and at > 0
+    if not any(section.condition is not None for section in numeric):
+        if len(numeric) > 2 and number == 0:
+            return numeric[2], True
+        if len(numeric) > 1 and number < 0:
+            return numeric[1], True
+        return (numeric[0] if numeric else None), False
+    for at, section in enumerate(numeric):
+        is_last = at == len(numeric) - 1 and at > 0
         if section.condition is not None:
             matches = section.condition(number)
         else:
@@ -389,13 +383,13 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
         for at, token in enumerate(tokens)
         if token.kind in ("date", "elapsed") and "/" not in token.text
     ]
-    minutes: set[int] = set()
-    for number, (at, sign) in enumerate(signs):
-        before = signs[number - 1][1] if number else ""
-        after = signs[number + 1][1] if number + 1 < len(signs) else ""
-        if sign == "m" and len(tokens[at].text) < 3 and (before == "h" or after == "s"):
-            minutes.add(at)
-    return frozenset(minutes)
+    letters = "".join(sign for _, sign in signs)
+    return frozenset(
+        at
+        for number, (at, sign) in enumerate(signs)
+        if sign == "m" and len(tokens[at].text) < 3
+        if letters[:number].endswith("h") or letters[number + 1 :].startswith("s")
+    )
 
 
 def _write_part(
