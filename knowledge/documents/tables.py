@@ -258,18 +258,24 @@ def _list_tables(rows: Sequence[SheetRow], headers: Collection[int]) -> Iterator
 
     A declared header begins a table, unless the row above it is a part of it.
     """
-    begun, above = 0, SheetRow(0, {})
+    begun = 0
+    group: list[SheetRow] = []
     groups: dict[tuple[int, int], list[SheetRow]] = {}
     for at, row in enumerate(rows):
-        begun += row.number in headers and not _is_part_of_header(above, row)
-        groups.setdefault((begun, row.number - row.hidden - at), []).append(row)
-        above = row
+        begun += row.number in headers and not _is_part_of_header(group, row)
+        group = groups.setdefault((begun, row.number - row.hidden - at), [])
+        group.append(row)
     for members in groups.values():
         yield from _part_sides(members)
 
 
-def _is_part_of_header(above: SheetRow, header: SheetRow) -> bool:
-    """Return whether a row has merged cells, or labels above most columns of a header."""
+def _is_part_of_header(group: Sequence[SheetRow], header: SheetRow) -> bool:
+    """Return whether the row above a header begins a table below its titles, and has merged cells
+    or labels above most columns.
+    """
+    if not group or any(len(title.cells) > 1 for title in group[:-1]):
+        return False
+    above = group[-1]
     is_wide = len(above.cells) > 2 and 2 * len(above.cells) > len(header.cells)
     return bool(above.merged) or (is_wide and _is_header(list(above.cells.values())))
 

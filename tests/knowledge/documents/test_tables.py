@@ -108,6 +108,8 @@ def test_a_label_beside_its_value_is_no_header_of_a_column() -> None:
 def test_a_declared_header_includes_the_labels_above_it_but_no_values() -> None:
     units = sheet_of("Part|Length|Weight", "|mm|2|", "|mm|kg", "A|4|2", headers=(3,))
     two = sheet_of("Part|Length|Weight", "|mm|kg", "A|4|2", headers=(2,))
+    below = sheet_of("Part|Mode|State", "A|auto|on", "Key|Mode|Name", "B|2|c", headers=(3,))
 
     assert units[-1] == "|  | mm | kg |\n|---|---|---|\n| A | 4 | 2 |"
     assert two == ["| Part | Length mm | Weight kg |\n|---|---|---|\n| A | 4 | 2 |"]
+    assert below[-1] == "| Key | Mode | Name |\n|---|---|---|\n| B | 2 | c |"
