@@ -11,7 +11,9 @@ from enum import StrEnum
 from itertools import groupby
 
 _SLASHES = ("/", "\u2044", "\u2215")
-_PLAIN_SCRIPT = re.compile(r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e)\Z")
+_PLAIN_SCRIPT = re.compile(
+    r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e|\([^()]{1,20}\))\Z"
+)
 
 
 def _write_raised(text: str) -> str:

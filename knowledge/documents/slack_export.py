@@ -20,7 +20,9 @@ from knowledge.documents.folder import FolderListing, FoundFile
 _DAY = re.compile(r"\A\d{4}-\d{2}-\d{2}\.json\Z")
 _USER = re.compile(r"<@([A-Z0-9]{1,20})(?:\|[^<>|]{0,100})?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]{1,20})(?:\|([^<>|]{0,100}))?>")
-_LINK = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})(?:\|([^<>|]{0,500}))?>")
+_LINK = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})\|([^<>|]{1,500})>")
+_ADDRESS = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})\|?>")
+_STRUCK_OUT = re.compile(r"(?<![\w~])~([^\s~](?:[^~\n]{0,500}[^\s~])?)~(?![\w~])")
 _NOISE = frozenset({"channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add"})
 _LISTS = ("channels.json", "users.json")
 _NAMES = "refdesk names"
@@ -52,11 +54,13 @@ class _Workspace:
     people: dict[str, str] = field(default_factory=dict)
     channels: dict[str, str] = field(default_factory=dict)
 
-    def write_text(self, text: str) -> str:
-        """Return a post with names instead of ids, and links as Markdown."""
+    def write_text(self, text: str, *, is_title: bool = False) -> str:
+        """Return a post with names instead of ids, and links as Markdown; a title has no links."""
         text = _USER.sub(lambda found: f"@{self.people.get(found[1], found[1])}", text)
         text = _CHANNEL.sub(lambda found: f"#{found[2] or self._name_channel(found[1])}", text)
-        text = _LINK.sub(lambda found: found[2] or found[1], text)
+        text = _LINK.sub(r"\2" if is_title else r"[\2](\1)", text)
+        text = _ADDRESS.sub(r"\1", text)
+        text = _STRUCK_OUT.sub(r"~~\1~~", text)
         return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
     def name_author(self, post: Post) -> str:
@@ -178,7 +182,7 @@ def _write_documents(
             str(chosen[0]["ts"]),
         )
     for thread, chosen in threads.items():
-        first = workspace.write_text(str(chosen[0]["text"])).split("\n")[0]
+        first = workspace.write_text(str(chosen[0]["text"]), is_title=True).split("\n")[0]
         title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
         path = folder / f"thread-{thread}.md"
         yield _make_document(path, title, channel, chosen, workspace), thread

@@ -1,9 +1,9 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from knowledge.documents.page import Block, BlockKind
 
@@ -45,12 +45,14 @@ class Cell:
 class SheetRow:
     """A row with its 1-based number and a mapping of 0-based column indexes to its non-empty cells.
 
-    `hidden` counts the hidden rows above it that are left out.
+    `hidden` counts the hidden rows above it that are left out. `merged` are the columns of its
+    merged cells.
     """
 
     number: int
     cells: dict[int, str]
     hidden: int = 0
+    merged: set[int] = field(default_factory=set)
 
 
 def write_table(
@@ -159,25 +161,28 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
-def write_sheet(rows: Sequence[SheetRow], anchor: str = "") -> Iterator[Block]:
+def write_sheet(
+    rows: Sequence[SheetRow], anchor: str = "", headers: Collection[int] = ()
+) -> Iterator[Block]:
     """Yield the blocks of a sheet; an empty row ends a table, and a row with one cell becomes text.
 
+    `headers` are the numbers of the rows that the file declares to be the header of a table.
     Anchors have the form of RFC 7111 (`row=2-11`), prefixed with `anchor`.
     """
     header: list[str] = []
     columns: list[int] = []
     last = ""
-    for table in _list_tables(rows):
+    for table in _list_tables(rows, headers):
         while table and len(table[0].cells) == 1 and not _continues(table[0], columns, header):
             (text,) = table[0].cells.values()
             yield Block(BlockKind.TEXT, text, anchor=f"{anchor}row={table[0].number}")
             table = table[1:]
         if not table:
             continue
-        if not (header and _fits(table, columns, last)):
+        if not (header and table[0].number not in headers and _fits(table, columns, last)):
             used = {column for row in table for column in row.cells}
             columns = sorted(used)[:MOST_COLUMNS]
-            header, table = _take_header(table, columns)
+            header, table = _take_header(table, columns, headers)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
 
@@ -196,6 +201,7 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
             is_caption = place == rows.start and len(row.cells) == 1
             own = columns[:1] if is_caption else columns[: MOST_COLUMNS - columns.start]
             row.cells.update(dict.fromkeys(own, text))
+            row.merged.update(own if len(own) > 1 else ())
 
 
 def is_value(text: str) -> bool:
@@ -248,11 +254,31 @@ def _join_distinct(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _list_tables(rows: Sequence[SheetRow]) -> Iterator[list[SheetRow]]:
-    """Yield the rows between empty rows; adjacent tables follow one after the other."""
-    places = enumerate(rows)
-    for _, members in groupby(places, key=lambda one: one[1].number - one[1].hidden - one[0]):
-        yield from _part_sides([row for _, row in members])
+def _list_tables(rows: Sequence[SheetRow], headers: Collection[int]) -> Iterator[list[SheetRow]]:
+    """Yield the rows between empty rows; adjacent tables follow one after the other.
+
+    A declared header begins a table, unless the row above it is a part of it.
+    """
+    begun = 0
+    group: list[SheetRow] = []
+    groups: dict[tuple[int, int], list[SheetRow]] = {}
+    for at, row in enumerate(rows):
+        begun += row.number in headers and not _is_part_of_header(group, row)
+        group = groups.setdefault((begun, row.number - row.hidden - at), [])
+        group.append(row)
+    for members in groups.values():
+        yield from _part_sides(members)
+
+
+def _is_part_of_header(group: Sequence[SheetRow], header: SheetRow) -> bool:
+    """Return whether the row above a header begins a table below its titles, and has merged cells
+    or labels above most columns.
+    """
+    if not group or any(len(title.cells) > 1 for title in group[:-1]):
+        return False
+    above = group[-1]
+    is_wide = len(above.cells) > 2 and 2 * len(above.cells) > len(header.cells)
+    return bool(above.merged) or (is_wide and _is_header(list(above.cells.values())))
 
 
 def _part_sides(table: list[SheetRow]) -> Iterator[list[SheetRow]]:
@@ -297,18 +323,19 @@ def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
     return used <= set(columns) and (has_same_form or any(map(is_value, table[0].cells.values())))
 
 
-def _take_header(table: list[SheetRow], columns: Sequence[int]) -> tuple[list[str], list[SheetRow]]:
-    first = table[0]
-    texts = [first.cells.get(column, "") for column in columns]
-    if not _is_header(texts):
-        return [""] * len(columns), table
-    if len(table) > 2 and len(set(filter(None, texts))) < len([text for text in texts if text]):
-        # Merged cells above a row of labels: both are the header.
-        second = [table[1].cells.get(column, "") for column in columns]
-        if _is_header(second):
-            pairs = zip(texts, second, strict=True)
-            return [" ".join(dict.fromkeys(filter(None, pair))) for pair in pairs], table[2:]
-    return texts, table[1:]
+def _take_header(
+    table: list[SheetRow], columns: Sequence[int], headers: Collection[int]
+) -> tuple[list[str], list[SheetRow]]:
+    first, second = ([row.cells.get(at, "") for at in columns] for row in (table * 2)[:2])
+    own = ["" if at in table[0].merged else text for at, text in zip(columns, first, strict=True)]
+    # Merged cells, such as years, above a row of labels: both are the header.
+    is_above = len(table) > 1 and table[1].number in headers
+    is_above |= len(table) > 2 and bool(table[0].merged) and _is_header(own) and _is_header(second)
+    if is_above and table[0].number not in headers:
+        return [_join_distinct(pair) for pair in zip(first, second, strict=True)], table[2:]
+    if table[0].number in headers or _is_header(first):
+        return first, table[1:]
+    return [""] * len(columns), table
 
 
 def _write_groups(

@@ -16,7 +16,8 @@ from knowledge.documents.markup import html
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, TOO_MANY_COLUMNS, SheetRow, write_sheet
 
-_DELIMITERS = ",;\t|"
+# The comma is last, because it also occurs in numbers.
+_DELIMITERS = "\t;|,"
 # The first line that states the delimiter to spreadsheet programs.
 _STATED_DELIMITER = re.compile(r"\"?sep=(.)\"?[ \t]{0,9}\n", re.IGNORECASE)
 _SAMPLE_LINES = 20
@@ -89,10 +90,11 @@ def read(data: bytes, source: str) -> Page:
     delimiter = stated[1] if stated is not None else _find_delimiter(body)
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        table, unclosed = _read_rows(body, delimiter)
+        escape = _find_escape(body, delimiter)
+        table, unclosed = _read_rows(body, delimiter, escape)
         if unclosed:
             warnings = (*warnings, f"the quotation mark in row {len(table)} is not closed")
-            table[-1:] = _read_rows(unclosed, delimiter, csv.QUOTE_NONE)[0]
+            table[-1:] = _read_rows(unclosed, delimiter, escape, csv.QUOTE_NONE)[0]
     except csv.Error as error:
         raise WrongFormatError(f"the table cannot be read: {error}") from error
     too_many = sum(1 for row in table for cell in row[MOST_COLUMNS:] if cell.strip())
@@ -106,13 +108,14 @@ def read(data: bytes, source: str) -> Page:
 
 
 def _read_rows(
-    text: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+    text: str, delimiter: str, escape: str | None, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> tuple[list[list[str]], str]:
     """Return the rows, and the text of the last one if a quotation mark in it is not closed, so
     that it contains all further rows.
     """
     table: list[list[str]] = []
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)
+    file = io.StringIO(text, newline="")
+    lines = csv.reader(file, delimiter=delimiter, quoting=quoting, escapechar=escape)
     start = end = 0
     for number, cells in enumerate(lines, start=1):
         if number > _MOST_ROWS:
@@ -151,6 +154,19 @@ def _find_delimiter(text: str) -> str:
         if usual > 1 and score > most:
             best, most = delimiter, score
     return best
+
+
+def _find_escape(text: str, delimiter: str) -> str | None:
+    """Return the backslash if with it more rows are as long as the first one."""
+    sample = [line for line in text.split("\n") if "\\" in line]
+    if not any(f"\\{sign}" in line for line in sample for sign in (delimiter, '"')):
+        return None
+    sample[:0] = text.split("\n", 1)[:1]
+    fitting: list[int] = []
+    for escape in (None, "\\"):
+        sizes = [len(row) for row in csv.reader(sample, delimiter=delimiter, escapechar=escape)]
+        fitting.append(sizes.count(sizes[0]))
+    return "\\" if fitting[1] > fitting[0] else None
 
 
 def _find(names: Sequence[str], wanted: frozenset[str]) -> int | None:

@@ -6,6 +6,7 @@ A *document* has `id`, `source`, `crumbs`, `description`, `content`, `summary`, 
 a label to show, or the web address of the page, and never a path to open.
 """
 
+import codecs
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -75,15 +76,9 @@ _SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Return each non-empty line with its 1-based number."""
-    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    number = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        number += 1
-        if line := data[start:end].strip():
-            yield number, line
-        start = end + 1
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
+        if stripped := line.strip():
+            yield number, stripped
 
 
 def may_hold_records(data: bytes) -> bool:

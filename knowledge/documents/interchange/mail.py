@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
-from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents import plain_text
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
     MailPart,
@@ -26,7 +26,10 @@ from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
-_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}:")
+_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
+_BETWEEN_MESSAGES = re.compile(
+    rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"
+)
 _REPLY = re.compile(r"(?:(?:re|fwd?|aw|wg|sv|vs|antw|tr|rv)(?:\[\d{1,3}\])?[ \t]{0,3}:[ \t]{0,3})+",
                     re.IGNORECASE)  # fmt: skip
 # The line above a quotation, as programs of different languages write it.
@@ -55,7 +58,8 @@ _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
 _REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
-_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "STATUS", "DESCRIPTION")
+_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "ORGANIZER",
+                 "STATUS", "DESCRIPTION")  # fmt: skip
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
@@ -85,10 +89,6 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
     Without `keeps_quotations`, quotations below an answer are left out because the quoted messages
     are read from other files.
     """
-    if len(data) > MAX_BYTES:
-        raise TooLargeError(
-            f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
-        )
     seen: set[str] = set()
     blocks: list[Block] = []
     left_out = LeftOutCounts()
@@ -112,7 +112,8 @@ def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[P
     own: dict[bytes, PurePosixPath] = {}
     answered: dict[PurePosixPath, set[bytes]] = {}
     for path, data in messages:
-        for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
+        header = data[:_MOST_BYTES].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+        for name, value in _FIELD.findall(header):
             ids = _ID.findall(value)[:_MOST_IDS]
             if name.lower() == b"message-id":
                 own.update((identifier, path) for identifier in ids[:1])
@@ -130,16 +131,16 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     message.
     """
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not data.startswith(b"From "):
+    separators = list(_BETWEEN_MESSAGES.finditer(data))
+    if not separators or separators[0].start():
         if _HEADER.match(data) is None:
             raise WrongFormatError("the file is not an e-mail: its first line is not a header")
         yield data
         return
-    start = data.find(b"\n") + 1
-    while 0 < start < len(data):
-        end = data.find(b"\nFrom ", start)
-        yield data[start : len(data) if end < 0 else end + 1]
-        start = data.find(b"\n", end + 1) + 1 if end >= 0 else 0
+    ends = [separator.start() + 1 for separator in separators[1:]]
+    for separator, end in zip(separators, [*ends, len(data)], strict=False):
+        # Lines of the text that begin like a separator are escaped.
+        yield data[separator.end() : end].replace(b"\n>From ", b"\nFrom ")
 
 
 def _read_date(mail: ParsedMail) -> str:
@@ -193,14 +194,18 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
 def _write_events(calendar: str) -> Iterator[str]:
     """Yield the events of an invitation (iCalendar) as text, with the names of the fields."""
     fields: list[str] = []
+    parts: list[str] = []
     for line in _FOLD.sub("", calendar).split("\n"):
         head, _, value = line.partition(":")
         name, _, parameters = head.partition(";")
-        if line.strip() == "BEGIN:VEVENT":
-            fields = []
-        elif line.strip() == "END:VEVENT" and fields:
-            yield "\n".join(fields)
-        elif name in _EVENT_FIELDS and value.strip():
+        if name == "BEGIN":
+            parts.append(value.strip())
+        elif name == "END":
+            if parts[-1:] == ["VEVENT"] and fields:
+                yield "\n".join(fields)
+                fields = []
+            del parts[-1:]
+        elif parts[-1:] == ["VEVENT"] and name in _EVENT_FIELDS and value.strip():
             text = _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], value.strip())
             zone = parameters.partition("TZID=")[2].partition(";")[0]
             fields.append(f"{name.capitalize()}: {_write_moment(name, text)} {zone}".rstrip())
@@ -232,24 +237,20 @@ def _write_plain(
         joined = " ".join(" ".join(paragraph.lines).split())
         if _is_furniture(joined):
             author = _find_author(joined)
+            if author and not is_answer_first:
+                yield Block(BlockKind.TEXT, joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
             left_out.add("quotation", "it is in another message of the source")
             continue
-        block = _write_paragraph(paragraph.lines, joined, seen)
-        if block is None:
+        if not (is_code := _looks_like_code(paragraph.lines)) and not _is_new(joined, seen):
             left_out.add(*_REPEATED)
             continue
         if author and is_answer_first and paragraph.depth:
             yield Block(BlockKind.HEADING, author, 3)
             author = ""
-        yield block
-
-
-def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | None:
-    if _looks_like_code(lines):
-        return make_code("\n".join(lines).rstrip())
-    return Block(BlockKind.TEXT, joined) if _is_new(joined, seen) else None
+        lines = "\n".join(paragraph.lines).rstrip()
+        yield from (make_code(lines),) if is_code else plain_text.paragraphs(lines)
 
 
 def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
@@ -273,7 +274,7 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
         at = (match[1].count(">") if match else 0) + outer
         text = line[match.end() :] if match else line
         begins = text.rstrip("\r") == _SIGNATURE
-        if at != depth or not text.strip() or _is_list_item(text) or begins:
+        if at != depth or not text.strip() or begins:
             yield _MessageParagraph(held, depth, is_signature)
             held = []
         is_signature = begins or (is_signature and at == depth)
@@ -281,11 +282,6 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
         if not begins:
             held.append(text)
     yield _MessageParagraph(held, depth, is_signature)
-
-
-def _is_list_item(text: str) -> bool:
-    bare = text.lstrip()
-    return bare.startswith(("- ", "* ", "• ")) or bare[:3].rstrip(". )").isdecimal()
 
 
 def _looks_like_code(lines: list[str]) -> bool:
@@ -303,8 +299,7 @@ def _begins_copy(line: str, following: str) -> bool:
 
 def _is_furniture(text: str) -> bool:
     """Return whether a paragraph only introduces a quotation that follows."""
-    match = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
-    is_about = match is not None or len(_read_copied_header(text)) > 1
+    is_about = _SEPARATOR.match(text) is not None or bool(_find_author(text))
     return len(text) < _LONGEST_FURNITURE and is_about
 
 
@@ -345,8 +340,3 @@ def _is_new(text: str, seen: set[str]) -> bool:
     if len(key) > 20:
         seen.add(key)
     return True
-
-
-def _take_header(data: bytes) -> bytes:
-    plain = data.replace(b"\r\n", b"\n")
-    return plain.partition(b"\n\n")[0]

@@ -6,6 +6,7 @@ simplest policy. Code outside of ingestion uses
 `knowledge.isolation.reader_process.ReaderProcess.read_mail`.
 """
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
@@ -26,6 +27,7 @@ LONGEST_HEADER = 8_000
 are not read.
 """
 _MOST_PARTS = 200
+_SIGNATURE = "-- "
 _MOST_HEADERS = 1_000
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
@@ -37,16 +39,17 @@ _FAULTS = (
 
 
 class _BoundedHeaders(Compat32):
-    """Truncates each header, including those of parts, before it is parsed."""
+    """Unfolds and truncates each header, including those of parts, before it is parsed."""
 
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        name, value = super().header_source_parse(list(sourcelines))
+        name, value = super().header_source_parse([line.strip("\r\n") for line in sourcelines])
         # One character more tells that the header was cut.
         return name, value[: LONGEST_HEADER + 1]
 
 
 _POLICY = _BoundedHeaders()
 _KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
+_MESSAGES = frozenset({"message/rfc822", "message/global"})
 _DEEPEST_MESSAGES = 10
 
 
@@ -142,22 +145,36 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     kind = part.get_content_type()
     if depth > _DEEPEST_MESSAGES:
         yield MailPart("file", name=_name_attachment(part))
-    elif kind == "message/rfc822" and inner:
-        headers = (inner[0].get(name, "") for name in ("Subject", "From", "Date"))
+    elif kind in _MESSAGES and inner:
+        message = _decode_message(part, inner[0])
+        headers = (message.get(name, "") for name in ("Subject", "From", "Date"))
         yield MailPart(
             "message", ", ".join(filter(None, (_decode(str(header)) for header in headers)))
         )
-        yield from _list_content(inner[0], depth + 1)
+        yield from _list_content(message, depth + 1)
     elif inner:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
     elif kind in _KINDS and not _is_attachment(part):
         yield MailPart(_KINDS[kind], _read_text(part, kind))
-    elif not kind.startswith("multipart/"):
+    elif kind.startswith("multipart/"):
+        # Without a boundary that occurs, its parts cannot be distinguished.
+        yield MailPart("text", clean_text(str(payload or "")))
+    else:
         content = part.get_payload(decode=True)
         raw = content if isinstance(content, bytes) else b""
         yield MailPart("file", name=_name_attachment(part), data=raw)
+
+
+def _decode_message(part: "Message[str, str]", message: "Message[str, str]") -> "Message[str, str]":
+    """Return the message in a part, which some programs encode as a whole."""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() != "base64":
+        return message
+    try:
+        return message_from_bytes(b64decode(str(message.get_payload())), policy=_POLICY)
+    except ValueError:
+        return message
 
 
 def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
@@ -218,10 +235,32 @@ def _read_text(part: "Message[str, str]", kind: str) -> str:
     raw = payload if isinstance(payload, bytes) else b""
     try:
         charset = part.get_content_charset()
+        layout = [str(part.get_param(name, "")).lower() for name in ("format", "delsp")]
     except _FAULTS:
-        charset = None
+        charset, layout = None, []
     text = _decode_bytes(raw, charset or find_charset(raw))
+    if layout[:1] == ["flowed"]:
+        text = _unflow(text, "" if layout[1] == "yes" else " ")
     return text if text.strip() else ""
+
+
+def _unflow(text: str, space: str) -> str:
+    """Return text in which paragraphs are lines (RFC 3676); `space` replaces the one at each break.
+
+    A line continues the previous one if that ends with a space, at the same depth of quotation.
+    """
+    lines: list[str] = []
+    quoted = flowing = None
+    for line in text.split("\n"):
+        bare = line.lstrip(">")
+        depth = line[: len(line) - len(bare)]
+        bare = bare.removeprefix(" ")
+        if flowing and depth == quoted and bare != _SIGNATURE:
+            lines[-1] = f"{lines[-1][:-1]}{space}{bare}"
+        else:
+            lines.append(f"{depth} {bare}" if depth else bare)
+        quoted, flowing = depth, bare.endswith(" ") and bare != _SIGNATURE
+    return "\n".join(lines)
 
 
 def _decode_bytes(raw: bytes, charset: str | None) -> str:
@@ -233,7 +272,7 @@ def _decode_bytes(raw: bytes, charset: str | None) -> str:
 
 def _name_attachment(part: "Message[str, str]") -> str:
     try:
-        return make_line(part.get_filename() or part.get_content_type())
+        return _decode(part.get_filename() or part.get_content_type())
     except _FAULTS:
         return part.get_content_type()
 

@@ -1,16 +1,19 @@
 """Reads Jupyter notebooks: cells of Markdown, and cells of code with the text of their output."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup import markdown
+from knowledge.documents.markup import html, markdown
 from knowledge.documents.page import Block, LeftOutCounts, Page, first_heading, make_code
 
 _EXPECTED = "a Jupyter notebook"
+_CONTROL_SEQUENCE = re.compile(r"\x1b\[[\d;]{0,40}[A-Za-z]")
 
 
 def read(data: bytes, source: str) -> Page:
@@ -34,14 +37,27 @@ def _read_cell(cell: dict[str, object], language: str, left_out: LeftOutCounts) 
         yield make_code(text, language if cell.get("cell_type") == "code" else "")
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else ():
-        shown = output.get("data", {})
-        written = _join(output.get("text", shown.get("text/plain", "")))
-        if any(kind.startswith("image/") for kind in shown):
-            left_out.add("picture", "pictures in notebooks are not read")
-        elif written.strip():
-            yield make_code(written.rstrip())
+        yield from _read_output(output, left_out)
+
+
+def _read_output(output: Mapping[str, Any], left_out: LeftOutCounts) -> Iterator[Block]:
+    """Yield an output as it is displayed: Markdown or HTML instead of plain text, if possible."""
+    shown = output.get("data", {})
+    written = _join(output.get("text", shown.get("text/plain", "")))
+    if output.get("output_type") == "error":
+        written = _join(f"{output.get('ename')}: {output.get('evalue')}")
+    page = html.read(_join(shown.get("text/html", "")).encode(), "")
+    left_out.take(page.left_out)
+    rich = markdown.blocks_of(_join(shown.get("text/markdown", ""))) or page.blocks
+    if any(kind.startswith("image/") for kind in shown):
+        left_out.add("picture", "pictures in notebooks are not read")
+    elif rich:
+        yield from (replace(block, anchor=None) for block in rich)
+    elif written.strip():
+        yield make_code(written.rstrip())
 
 
 def _join(text: object) -> str:
-    """Return text that a notebook stores as a string or as a list of lines."""
-    return clean_text("".join(text) if isinstance(text, list) else str(text))
+    """Return text that a notebook stores as a string or as a list of lines, without colours."""
+    joined = "".join(text) if isinstance(text, list) else str(text)
+    return clean_text(_CONTROL_SEQUENCE.sub("", joined))

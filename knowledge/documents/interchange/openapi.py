@@ -6,8 +6,10 @@ YAML aliases share one value, so readers must also limit the text that they gene
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -19,10 +21,14 @@ from knowledge.documents.page import Block, BlockKind, Page, make_code
 from knowledge.documents.tables import write_rows
 
 Value = Mapping[str, Any]
+Scalar = str | int | float | Decimal
+"""A value without parts; numbers with a decimal point are decimals, as they are written."""
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MOST_OPERATIONS = 20_000
 _LONGEST_EXAMPLE = 20_000
+_NUMBER = "\ue000"
+"""Marks a number that the JSON encoder can write only as text."""
 
 
 def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Page]:
@@ -39,6 +45,7 @@ def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Pag
         if count == _MOST_OPERATIONS:
             raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
         yield _write_operation(document, references, method, path, operation, source)
+    yield from _write_other_schemas(document, references, source)
 
 
 def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
@@ -92,6 +99,8 @@ class References:
 
     def __init__(self, document: Value) -> None:
         self._document = document
+        self.found: set[str] = set()
+        """The targets of all references that were followed."""
 
     def resolve(self, value: object) -> Value:
         """Return the mapping that a value is or refers to, or an empty one."""
@@ -101,6 +110,7 @@ class References:
             target = value.get("$ref")
             if not isinstance(target, str):
                 return value
+            self.found.add(target)
             value = self._find(target)
         return {}
 
@@ -143,7 +153,8 @@ def _write_parameters(references: References, operation: Value) -> Iterator[Bloc
         if parameter.get("in") == "body":
             body = parameter
             continue
-        schema = references.resolve(parameter.get("schema") or parameter)
+        stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
+        schema = {**references.resolve(parameter.get("schema") or parameter), **stated}
         rows.append(
             (
                 f"`{_text(parameter, 'name')}`",
@@ -198,6 +209,19 @@ def _write_schema(references: References, schema: object) -> Iterator[Block]:
         yield _write_example(resolved["example"])
 
 
+def _write_other_schemas(document: Value, references: References, source: str) -> Iterator[Page]:
+    """Yield a page with the schemas to which no operation refers, such as those of events."""
+    blocks = [Block(BlockKind.HEADING, "Schemas", 1, None)]
+    holders = {"components/schemas": _mapping(document, "components"), "definitions": document}
+    for place, holder in holders.items():
+        for name, schema in _mapping(holder, place.rpartition("/")[2]).items():
+            if f"#/{place}/{name}" not in references.found:
+                blocks.append(Block(BlockKind.HEADING, str(name), 2, str(name)))
+                blocks += (*_describe(schema), *_write_schema(references, schema))
+    if len(blocks) > 1:
+        yield Page(source, "Schemas", tuple(blocks), name="schemas", crumbs=("Schemas",))
+
+
 def _write_example(value: object) -> Block:
     shown = value[:_LONGEST_EXAMPLE] if isinstance(value, str) else _write_json(value)
     return make_code(shown, "json")
@@ -208,8 +232,11 @@ def _write_json(value: object) -> str:
     truncated.
     """
     written = ""
-    for piece in json.JSONEncoder(ensure_ascii=False, indent=2, default=str).iterencode(value):
-        written += piece
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, indent=2, default=lambda value: f"{_NUMBER}{value}{_NUMBER}"
+    )
+    for piece in encoder.iterencode(value):
+        written += piece.removeprefix(f'"{_NUMBER}').removesuffix(f'{_NUMBER}"')
         if len(written) > _LONGEST_EXAMPLE:
             return f"{written[:_LONGEST_EXAMPLE]}…"
     return written
@@ -227,6 +254,10 @@ def _write_responses(references: References, operation: Value) -> Iterator[Block
         yield from _write_content(references, resolved)
         if resolved.get("schema") is not None:
             yield from _write_schema(references, resolved["schema"])
+
+
+def _write_scalar(value: object) -> str:
+    return value if isinstance(value, str) else _write_json(value)
 
 
 def _describe(holder: Value) -> tuple[Block, ...]:
@@ -248,13 +279,28 @@ def _sequence(value: object) -> list[Value]:
 
 def _text(holder: object, key: str) -> str:
     value = holder.get(key) if isinstance(holder, dict) else None
-    return str(value).strip() if isinstance(value, str | int | float) else ""
+    return str(value).strip() if isinstance(value, Scalar) else ""
 
 
 _DEEPEST_REFERENCE = 16
 _DEEPEST_FIELD = 3
 _MOST_FIELDS = 200
 _MOST_VALUES = 50
+
+
+_LIMITS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "pattern": "pattern `{}`",
+    "default": "default `{}`",
+    "example": "for example `{}`",
+}
 
 
 def name_type(references: References, schema: Value) -> str:
@@ -271,14 +317,12 @@ def name_type(references: References, schema: Value) -> str:
         named += f" ({schema['format']})"
     values = schema.get("enum") or items.get("enum")
     if isinstance(values, list) and values:
-        named += f", one of {', '.join(f'`{value}`' for value in values[:_MOST_VALUES])}"
-    for word, key in (("at least", "minimum"), ("at most", "maximum"), ("at most", "maxLength")):
-        if isinstance(schema.get(key), int | float):
-            unit = " characters" if key == "maxLength" else ""
-            named += f", {word} {schema[key]}{unit}"
-    if "default" in schema and isinstance(schema["default"], str | int | float):
-        named += f", default `{schema['default']}`"
-    return named
+        shown = (f"`{_write_scalar(value)}`" for value in values[:_MOST_VALUES])
+        named += f", one of {', '.join(shown)}"
+    for key, words in _LIMITS.items():
+        if isinstance(schema.get(key), Scalar):
+            named += f", {words.format(_write_scalar(schema[key]))}"
+    return f"{named}, deprecated" if schema.get("deprecated") is True else named
 
 
 def list_fields(references: References, schema: Value) -> Iterator[tuple[str, str, str, str]]:
@@ -323,14 +367,22 @@ def _own_fields(references: References, schema: Value) -> Iterator[tuple[str, Va
 _MOST_BYTES = 16 * 1024 * 1024
 
 
-class _DatelessLoader(yaml.CSafeLoader):
-    """A safe loader in C that keeps dates as text, because versions often look like dates."""
+class _Loader(yaml.CSafeLoader):
+    """A safe loader in C for YAML 1.2, in which dates, times, `no` and `0042` are text."""
 
 
-_DatelessLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern in (
+    ("null", r"null|Null|NULL|~|"),
+    ("bool", r"true|True|TRUE|false|False|FALSE"),
+    ("int", r"-?(?:0|[1-9]\d*)"),
+    ("decimal", r"-?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d{1,4})?"),
+    ("merge", r"<<"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), None
+    )
+_Loader.add_constructor("tag:yaml.org,2002:decimal", lambda _, node: Decimal(str(node.value)))
 
 
 def _ignore_tag(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> object:
@@ -342,7 +394,7 @@ def _ignore_tag(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> obje
     return str(node.value)
 
 
-_DatelessLoader.add_multi_constructor("", _ignore_tag)
+_Loader.add_multi_constructor("", _ignore_tag)
 
 
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
@@ -352,7 +404,7 @@ def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...
     text, warnings = decode(data)
     kind = "JSON" if is_json else "YAML"
     try:
-        value = json.loads(text) if is_json else yaml.load(text, _DatelessLoader)  # noqa: S506 - safe
+        value = json.loads(text, parse_float=Decimal) if is_json else yaml.load(text, _Loader)  # noqa: S506 - safe
     except RecursionError as error:
         raise WrongFormatError(f"the {kind} is nested too deeply") from error
     except (ValueError, yaml.YAMLError) as error:

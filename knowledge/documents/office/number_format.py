@@ -11,9 +11,10 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import takewhile
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from string import hexdigits
@@ -33,6 +34,7 @@ _LONGEST_FORMAT = 255
 _LONGEST_NUMBER = 400
 _LAST_DAY = 2_958_465
 _MOST_DECIMALS = 30
+_EXACT = Context(_LONGEST_NUMBER)
 _TOKENS = re.compile(
     r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
     r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
@@ -45,6 +47,9 @@ _TOKENS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
+_WHOLE = frozenset({"general", "text"})
+_SIGNS = frozenset({"point", "percent", "slash"})
+_EMPTY = {"0": "0", "?": " "}
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
 _NAMES = Path(__file__).with_name("date_names.toml")
 
@@ -66,10 +71,14 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section: its tokens, its condition, and the language of its month names."""
+    """A section: its tokens, its condition, and the language of its month names.
+
+    `is_negative`: the condition itself states that a number is negative, so that no sign is shown.
+    """
 
     tokens: tuple[_Token, ...]
     condition: "Callable[[float], bool] | None" = None
+    is_negative: bool = False
     language: str = ""
 
     def has(self, kind: str) -> bool:
@@ -117,9 +126,8 @@ def format_text(text: str, code: str) -> str:
     section = sections[-1] if sections else None
     if section is None or not (len(sections) > 3 or section.has("text")):
         return text
-    return _squeeze(
-        "".join(text if token.kind == "text" else token.literal for token in section.tokens)
-    )
+    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
+    return _squeeze("".join(parts))
 
 
 @lru_cache(maxsize=1000)
@@ -139,12 +147,9 @@ def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
     languages = [match["language"] for match in matches if match["language"]]
     conditions = [match for match in matches if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
-    tokens = tuple(_as_date(token) for token in tokens) if is_date else _join_places(tokens)
-    return _Section(
-        tokens,
-        _make_condition(conditions[0]) if conditions else None,
-        languages[0] if languages else "",
-    )
+    tokens = tuple(_as_date(token) for token in tokens) if is_date else tokens
+    condition, is_negative = _make_condition(conditions[0]) if conditions else (None, False)
+    return _Section(tokens, condition, is_negative, languages[0] if languages else "")
 
 
 def _make_token(match: re.Match[str]) -> _Token | None:
@@ -165,70 +170,38 @@ def _as_date(token: _Token) -> _Token:
     return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
 
 
-def _join_places(tokens: Sequence[_Token]) -> tuple[_Token, ...]:
-    """Return the tokens of a number format; a denominator that is a number becomes one token."""
-    at = next((at for at, token in enumerate(tokens) if token.kind == "slash"), len(tokens))
-    behind = tokens[at + 1 :]
-    size = next(
-        (
-            size
-            for size, token in enumerate(behind)
-            if token.kind != "digit" and not token.literal.isdigit()
-        ),
-        len(behind),
-    )
-    digits = "".join(token.text for token in behind[:size])
-    if not any(sign in "123456789" for sign in digits):
-        return tuple(tokens)
-    fixed = _Token("denominator", re.sub(r"[#?]", "0", digits))
-    return (*tokens[: at + 1], fixed, *behind[size:])
-
-
-def _make_condition(match: re.Match[str]) -> "Callable[[float], bool] | None":
+def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | None, bool]":
+    """Return a condition, and whether it is one of negative numbers."""
     try:
         limit = float(match["limit"])
     except ValueError:
-        return None
-    compare = _OPERATORS[match["operator"]]
-    return lambda number: bool(compare(number, limit))
+        return None, False
+    operator = match["operator"]
+    compare = _OPERATORS[operator]
+    is_negative = operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
+    return lambda number: bool(compare(number, limit)), is_negative
 
 
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
     """Return the section for a number, and whether it shows the number without its sign."""
     numeric = [section for section in sections[:3] if not section.has("text")] or sections[:1]
-    if any(section.condition is not None for section in numeric):
-        return _choose_by_condition(numeric, number)
-    if len(numeric) > 2 and number == 0:
-        return numeric[2], True
-    if len(numeric) > 1 and number < 0:
-        return numeric[1], True
-    return (numeric[0] if numeric else None), False
-
-
-def _choose_by_condition(
-    sections: Sequence[_Section], number: float
-) -> tuple[_Section | None, bool]:
-    for at, section in enumerate(sections):
-        is_last = at == len(sections) - 1 and at > 0
-        if section.condition is None and at == 1 and not is_last:
-            matches = number < 0
+    if not any(section.condition is not None for section in numeric):
+        if len(numeric) > 2 and number == 0:
+            return numeric[2], True
+        if len(numeric) > 1 and number < 0:
+            return numeric[1], True
+        return (numeric[0] if numeric else None), False
+    for at, section in enumerate(numeric):
+        is_last = at == len(numeric) - 1 and at > 0
+        if section.condition is not None:
+            matches = section.condition(number)
         else:
-            matches = section.condition is None or section.condition(number)
+            # Without a condition, the first section is for positive numbers, the second of three
+            # for negative ones, and the last one for all others.
+            matches = is_last or (number < 0 if at else number > 0)
         if matches:
-            # If only negative numbers reach this section, it states their sign itself.
-            return section, number < 0 and _excludes_positive(sections, at)
+            return section, section.is_negative
     return None, False
-
-
-def _excludes_positive(sections: Sequence[_Section], at: int) -> bool:
-    condition = sections[at].condition
-    probes = (0.0, 1e-9, 1.0, 1e15)
-    if condition is not None:
-        return not any(condition(probe) for probe in probes)
-    return all(
-        any(section.condition is not None and section.condition(probe) for section in sections[:at])
-        for probe in probes
-    )
 
 
 def _squeeze(text: str) -> str:
@@ -239,12 +212,10 @@ def _write_general(number: float, section: _Section | None = None) -> str:
     if number.is_integer() and abs(number) < 1e15:
         written = str(int(number))
     else:
-        written = format(number, ".15g")
+        written = format(number, ".15G")
     if section is None:
         return written
-    parts = (
-        written if token.kind in ("general", "text") else token.literal for token in section.tokens
-    )
+    parts = (written if token.kind in _WHOLE else token.literal for token in section.tokens)
     return _squeeze("".join(parts))
 
 
@@ -283,22 +254,18 @@ def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
     scaling = [at for at in commas if (last[0] < at < point) or at > last[1]]
     is_grouped = any(whole and whole[0] < at < last[0] for at in commas)
     value = value.scaleb(-3 * len(scaling))
-    exact = value.quantize(Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP)
+    exact = value.quantize(
+        Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP, _EXACT
+    )
     before, _, after = f"{exact:f}"[:_LONGEST_NUMBER].partition(".")
     shown = _place_whole(before.lstrip("0"), tokens, whole, is_grouped=is_grouped)
     shown |= _place_decimals(after, tokens, decimals)
     if not whole and point < len(tokens):
         shown[point] = f"{before.lstrip('0')}."
-    parts = (_show(at, token, shown) for at, token in enumerate(tokens))
-    return "".join(parts)
-
-
-def _show(at: int, token: _Token, shown: dict[int, str]) -> str:
-    if at in shown:
-        return shown[at]
-    if token.kind in ("point", "percent", "slash"):
-        return token.text
-    return token.literal
+    return "".join(
+        shown.get(at, token.text if token.kind in _SIGNS else token.literal)
+        for at, token in enumerate(tokens)
+    )
 
 
 def _place_whole(
@@ -308,26 +275,13 @@ def _place_whole(
     digits.
     """
     shown: dict[int, str] = {}
-    left = digits
-    for number, at in enumerate(reversed(places)):
-        is_first = number == len(places) - 1
-        taken, left = (left, "") if is_first else (left[-1:], left[:-1])
-        text = taken or {"0": "0", "?": " "}.get(tokens[at].text, "")
-        if is_grouped and text.strip():
-            text = _group(text, number)
-        shown[at] = text
+    further = max(0, len(digits) - len(places))
+    filled = [*(places[0] for _ in range(further)), *places] if places else []
+    for number, at in enumerate(reversed(filled)):
+        digit = digits[-1 - number] if number < len(digits) else _EMPTY.get(tokens[at].text, "")
+        comma = "," if is_grouped and digit.strip() and number and number % 3 == 0 else ""
+        shown[at] = f"{digit}{comma}{shown.get(at, '')}"
     return shown
-
-
-def _group(text: str, number: int) -> str:
-    """Return digits with thousands separators; the last one is followed by `number` further
-    digits.
-    """
-    parts = [
-        f"{digit}," if (number + offset) % 3 == 0 and number + offset else digit
-        for offset, digit in enumerate(reversed(text))
-    ]
-    return "".join(reversed(parts))
 
 
 def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
@@ -350,7 +304,7 @@ def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
     step = max(1, sum(token.kind == "digit" for token in mantissa[:point]))
     decimals = sum(token.kind == "digit" for token in mantissa[point:])
     exponent = value.adjusted() // step * step if value else 0
-    rounded = value.scaleb(-exponent).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    rounded = value.scaleb(-exponent).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
     if rounded >= Decimal(10) ** step:
         exponent += step
         rounded = value.scaleb(-exponent)
@@ -364,15 +318,17 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
     while start and tokens[start - 1].kind == "digit":
         start -= 1
     behind = tokens[slash + 1 :]
-    fixed = next((token for token in behind if token.kind == "denominator"), None)
-    size = sum(token.kind == "digit" for token in behind)
+    below = [*takewhile(lambda one: one.kind == "digit" or one.literal.isdecimal(), behind)]
+    fixed = re.sub("[#?]", "0", "".join(token.text for token in below))
     has_whole = any(token.kind == "digit" for token in tokens[:start])
     whole = int(value) if has_whole else 0
     rest = Fraction(value) - whole
-    if fixed is not None:
-        denominator = max(1, int(fixed.text))
+    if fixed.strip("0"):
+        denominator = int(fixed)
         numerator = int(rest * denominator + Fraction(1, 2))
+        behind = behind[len(below) :]
     else:
+        size = sum(token.kind == "digit" for token in behind)
         numerator, denominator = rest.limit_denominator(10 ** min(size, 9) - 1).as_integer_ratio()
     if has_whole and numerator >= denominator:
         whole, numerator = whole + 1, 0
@@ -407,7 +363,7 @@ def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
 
 def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
     seconds = Decimal(repr(number)) * 86_400
-    total = seconds.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    total = seconds.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _EXACT)
     days, rest = divmod(total, 86_400)
     serial = int(days) + (1462 if since_1904 else 0)
     weekday = (serial - 1) % 7
@@ -427,65 +383,53 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
         for at, token in enumerate(tokens)
         if token.kind in ("date", "elapsed") and "/" not in token.text
     ]
-    minutes: set[int] = set()
-    for number, (at, sign) in enumerate(signs):
-        before = signs[number - 1][1] if number else ""
-        after = signs[number + 1][1] if number + 1 < len(signs) else ""
-        if sign == "m" and len(tokens[at].text) < 3 and (before == "h" or after == "s"):
-            minutes.add(at)
-    return frozenset(minutes)
+    letters = "".join(sign for _, sign in signs)
+    return frozenset(
+        at
+        for number, (at, sign) in enumerate(signs)
+        if sign == "m" and len(tokens[at].text) < 3
+        if letters[:number].endswith("h") or letters[number + 1 :].startswith("s")
+    )
 
 
 def _write_part(
     token: _Token, moment: _Moment, language: str, is_half_day: bool, is_minutes: bool
 ) -> str:
-    if token.kind == "literal":
-        return token.text
-    sign, size = token.text[0].lower(), len(token.text)
+    text = token.text.lower()
+    sign, size = text[:1], len(text.partition(".")[0])
+    if token.kind == "literal" or sign == "g":
+        return token.literal
     if token.kind == "elapsed":
-        whole = int(moment.total // {"h": 3600, "m": 60, "s": 1}[sign])
-        return f"{whole:0{size}d}"
-    if "/" in token.text:
+        return f"{int(moment.total // {'h': 3600, 'm': 60, 's': 1}[sign]):0{size}d}"
+    if "/" in text:
         return token.text.split("/")[moment.seconds >= 43_200]
-    if sign in "hs" or is_minutes:
-        return _write_clock(token.text.lower(), moment.seconds, is_half_day)
-    return _write_day(sign, size, moment, language)
+    if sign == "s":
+        whole, _, decimals = f"{moment.seconds % 60:f}".partition(".")
+        places = len(text) - size - 1
+        shown = whole.zfill(min(size, 2))
+        return f"{shown}.{decimals[:places].ljust(places, '0')}" if places > 0 else shown
+    if sign in "yeb":
+        year = moment.year + (543 if sign == "b" else 0)
+        return str(year) if size > 2 or sign == "e" else f"{year % 100:02d}"
+    hour = int(moment.seconds // 3600)
+    number = {
+        "h": (hour % 12 or 12) if is_half_day else hour,
+        "m": int(moment.seconds // 60 % 60) if is_minutes else moment.month,
+        "d": moment.day,
+    }[sign]
+    if size < 3 or sign == "h" or is_minutes:
+        return f"{number:0{min(size, 2)}d}"
+    return _find_name(sign, size, moment, language)
 
 
-def _write_clock(text: str, seconds: Decimal, is_half_day: bool) -> str:
-    size = len(text.partition(".")[0])
-    if text[0] == "h":
-        hour = int(seconds // 3600)
-        hour = (hour % 12 or 12) if is_half_day else hour
-        return f"{hour:0{min(size, 2)}d}"
-    if text[0] == "m":
-        return f"{int(seconds // 60 % 60):0{min(size, 2)}d}"
-    whole, _, decimals = f"{seconds % 60:f}".partition(".")
-    places = len(text) - size - 1
-    shown = whole.zfill(min(size, 2))
-    return f"{shown}.{decimals[:places].ljust(places, '0')}" if places > 0 else shown
-
-
-def _write_day(sign: str, size: int, moment: _Moment, language: str) -> str:
-    if sign in "ye":
-        return f"{moment.year % 100:02d}" if sign == "y" and size < 3 else str(moment.year)
-    if sign == "b":
-        return str(moment.year + 543) if size > 2 else f"{(moment.year + 543) % 100:02d}"
-    if sign == "g":
-        return ""
-    number = moment.month if sign == "m" else moment.day
-    if size < 3:
-        return f"{number:0{size}d}"
-    name = _find_name(sign, moment, language, is_short=size == 3)
-    return name[:1] if sign == "m" and size == 5 else name
-
-
-def _find_name(sign: str, moment: _Moment, language: str, *, is_short: bool) -> str:
+def _find_name(sign: str, size: int, moment: _Moment, language: str) -> str:
     """Return the name of a month or weekday; only English names are abbreviated."""
     place = moment.month - 1 if sign == "m" else moment.weekday
     code = _find_language(language)
     name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
-    return name[:3] if is_short and code == "en" else name
+    if sign == "m" and size == 5:
+        return name[:1]
+    return name[:3] if size == 3 and code == "en" else name
 
 
 @cache

@@ -8,6 +8,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -594,6 +595,7 @@ class _Reader:
         return " ".join(filter(None, (*texts, f"[{note}]" if note else "")))
 
     def _sheets(self, body: "Element") -> Iterator[Block]:
+        headers = list(_list_headers(body))
         for table in find_children(body, "table"):
             name = " ".join((get_attribute(table, "name") or "Sheet").split())
             if self._styles.hides("table", get_attribute(table, "style-name")):
@@ -601,7 +603,11 @@ class _Reader:
                 continue
             anchor = f"sheet={quote(name)}"
             below = (
-                *write_sheet(self._sheet_rows(table), f"{anchor}&"),
+                *write_sheet(
+                    self._sheet_rows(table),
+                    f"{anchor}&",
+                    {row for sheet, row in headers if sheet == get_attribute(table, "name")},
+                ),
                 *self._drawings(table),
                 *self._end_notes(),
             )
@@ -788,6 +794,16 @@ def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
             yield child, local_name(table.tag) == "table-header-rows"
         elif name in ("table-header-rows", "table-rows", "table-row-group"):
             yield from _list_rows(child)
+
+
+def _list_headers(body: "Element") -> Iterator[tuple[str, int]]:
+    """Yield the sheet and the 1-based row of each header of a range, such as that of a filter."""
+    for declared in find_all(body, "database-range"):
+        first = (get_attribute(declared, "target-range-address") or "").partition(":")[0]
+        sheet, _, cell = first.rpartition(".")
+        if get_attribute(declared, "contains-header") != "false":
+            name = sheet.removeprefix("$").removeprefix("'").removesuffix("'")
+            yield name.replace("''", "'"), to_number(cell.lstrip("$" + ascii_uppercase))
 
 
 def _list_columns(table: "Element") -> "dict[int, Element]":

@@ -5,11 +5,13 @@ rows and columns are left out and counted; rows hidden only by a filter are read
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
@@ -45,8 +47,9 @@ _EXPECTED = "an Excel workbook"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})\Z")
 _TRUE = frozenset({"1", "true"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
-_PLAIN = Span("")
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _HIDDEN = "hidden in the workbook"
+_DAY_ZERO, _DAY_ZERO_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
 
 
 class _Values:
@@ -55,48 +58,76 @@ class _Values:
     def __init__(self, archive: ZippedXml, main: str, workbook: "Element") -> None:
         self.left_out = LeftOutCounts()
         shared = archive.find_related(main, "sharedStrings")
-        self._texts = [] if shared is None else [_text(item) for item in archive.parse(shared)]
+        self._texts = [] if shared is None else [_read_runs(item) for item in archive.parse(shared)]
         styles = archive.find_related(main, "styles")
-        self._styles = [] if styles is None else _read_styles(archive.parse(styles))
+        root = None if styles is None else archive.parse(styles)
+        self._styles = [] if root is None else _read_styles(root)
+        self._struck_out = [
+            is_on(find_child(style, "font"), "strike")
+            for style in find_children(find_child(root, "dxfs"), "dxf")
+        ]
         properties = find_child(workbook, "workbookPr")
         self._since_1904 = properties is not None and properties.get("date1904") in _TRUE
+        calculation = find_child(workbook, "calcPr")
+        # Programs that do not calculate state so, and store zeros.
+        self._recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in _TRUE
+
+    def count_conditions(self, root: "Element") -> None:
+        """Count the rules of a sheet that strike out cells: whether they apply is not known."""
+        for rule in find_all(root, "cfRule"):
+            style = to_number(rule.get("dxfId"), len(self._struck_out))
+            if style < len(self._struck_out) and self._struck_out[style]:
+                self.left_out.add("conditional strikethrough", "conditions are not evaluated")
 
     def read(self, cell: "Element") -> str:
         """Return the visible text of a cell."""
         at = to_number(cell.get("s"))
-        cell_style = self._styles[at] if at < len(self._styles) else _Style()
-        stated = self._read_stated(cell)
-        if cell.get("t", "n") == "n":
-            shown = format_number(stated, cell_style.format, since_1904=self._since_1904)
+        style = self._styles[at] if at < len(self._styles) else _Style()
+        kind = cell.get("t", "n")
+        is_number = kind in ("n", "d")
+        runs = self._read_stated(cell, kind)
+        stated = _join_runs(runs, is_struck=style.is_struck and not is_number)
+        if is_number:
+            number = _read_day(stated, self._since_1904) if kind == "d" and style.format else stated
+            shown = format_number(number, style.format, since_1904=self._since_1904)
+            shown = join_spans([Span(shown, is_struck=style.is_struck)])
         else:
-            shown = format_text(stated, cell_style.format)
+            shown = format_text(stated, style.format)
         if stated and not shown.strip():
             self.left_out.add("value", "its number format hides it")
-        return join_spans([replace(cell_style.appearance, text=shown)])
+        return shown
 
-    def _read_stated(self, cell: "Element") -> str:
+    def _read_stated(self, cell: "Element", kind: str) -> "Sequence[Span | str]":
         """Return the stored value of a cell: a number unchanged, other values as text."""
-        kind = cell.get("t", "n")
         if kind == "inlineStr":
-            return _text(find_child(cell, "is"))
+            return _read_runs(find_child(cell, "is"))
         value = find_child(cell, "v")
         stated = (value.text or "") if value is not None else ""
-        if not stated and find_child(cell, "f") is not None and kind != "str":
+        is_unknown = not stated or (stated == "0" and self._recalculates)
+        if is_unknown and kind != "str" and find_child(cell, "f") is not None:
             self.left_out.add("formula", "the file stores no result of it: save it in Excel")
+            return ()
+        if not stated:
+            return ()
         if kind == "s":
-            number = to_number(stated, -1)
-            return self._texts[number] if 0 <= number < len(self._texts) else ""
+            if to_number(stated, len(self._texts)) < len(self._texts):
+                return self._texts[int(stated)]
+            self.left_out.add("text", "it is missing in the file")
+            return ()
         if kind == "b":
-            return "TRUE" if stated == "1" else "FALSE"
-        return stated
+            return ("TRUE" if stated == "1" else "FALSE",)
+        if kind == "e" and cell.get("vm") is not None:
+            self.left_out.add("picture or linked data type", "only Excel 365 shows it in a cell")
+            return ()
+        return (_unescape(stated),) if kind == "str" else (stated,)
 
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The style of cells: number format and typeface."""
+    """The style of cells: number format, and whether the typeface is struck out."""
 
     format: str = ""
-    appearance: Span = _PLAIN
+    is_struck: bool = False
 
 
 def read(data: bytes, source: str) -> Page:
@@ -109,6 +140,7 @@ def read(data: bytes, source: str) -> Page:
     values = _Values(archive, main, workbook)
     relations = archive.relationships(main)
     blocks: list[Block] = []
+    links: list[tuple[str, str]] = []
     left_out = values.left_out
     for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
         name = " ".join((sheet.get("name") or "Sheet").split())
@@ -120,13 +152,18 @@ def read(data: bytes, source: str) -> Page:
             continue
         anchor = f"sheet={quote(name)}"
         notes = _read_notes(archive, relation.target)
-        rows = _read_sheet(archive.parse(relation.target), values, notes)
+        root = archive.parse(relation.target)
+        ranges = list(_list_ranges(archive, relation.target, root))
+        filtered = [rows for rows, _, is_active in ranges if is_active]
+        rows = _read_sheet(root, values, notes, filtered)
+        headers = {rows.start for rows, has_header, _ in ranges if has_header}
         below = (
-            *write_sheet(rows, f"{anchor}&"),
+            *write_sheet(rows, f"{anchor}&", headers),
             *_write_drawings(archive, relation.target, left_out),
         )
         if below:
             blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+        links += _list_links(root, rows, archive.web_links(relation.target))
     stated = read_core_properties(archive)
     count_macros(archive, left_out)
     return Page(
@@ -135,6 +172,7 @@ def read(data: bytes, source: str) -> Page:
         tuple(blocks),
         description=stated.description,
         keywords=stated.keywords,
+        links=tuple(links),
         left_out=left_out.list(),
     )
 
@@ -147,30 +185,59 @@ def _read_appearance(properties: "Element | None") -> Span:
 
 def _text(item: "Element | None") -> str:
     """Return the text of an item without its phonetic annotations."""
-    spans: list[Span] = []
+    return _join_runs(_read_runs(item), is_struck=False)
+
+
+def _read_runs(item: "Element | None") -> "tuple[Span | str, ...]":
+    """Return the runs of an item; one without a typeface of its own, which it takes from its cell,
+    is a string.
+    """
+    runs: list[Span | str] = []
     for child in item if item is not None else ():
         name = local_name(child.tag)
         if name == "t":
-            spans.append(Span(child.text or ""))
+            runs.append(_unescape(child.text or ""))
         elif name == "r":
-            appearance = _read_appearance(find_child(child, "rPr"))
-            spans += (
-                replace(appearance, text=text.text or "") for text in find_children(child, "t")
-            )
+            text = "".join(_unescape(part.text or "") for part in find_children(child, "t"))
+            typeface = find_child(child, "rPr")
+            appearance = None if typeface is None else _read_appearance(typeface)
+            runs.append(text if appearance is None else replace(appearance, text=text))
+    return tuple(runs)
+
+
+def _join_runs(runs: "Iterable[Span | str]", is_struck: bool) -> str:
+    """Return runs on one line; `is_struck` applies to those without a typeface of their own."""
+    spans = (run if isinstance(run, Span) else Span(run, is_struck=is_struck) for run in runs)
     return " ".join(join_spans(spans).split())
+
+
+def _unescape(text: str) -> str:
+    """Return text with the characters that XML cannot contain (ECMA-376 part 1, 22.9.2.19)."""
+    if "_x" not in text:
+        return text
+    return clean_text(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
+
+
+def _read_day(stated: str, since_1904: bool) -> str:
+    """Return a date in ISO 8601 as its number of days; other text is returned unchanged."""
+    try:
+        moment = datetime.fromisoformat(stated).replace(tzinfo=None)
+    except ValueError:
+        return stated
+    return repr((moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1))
 
 
 def _read_styles(styles: "Element") -> list[_Style]:
     custom = {
         int(declared.get("numFmtId", "0")): declared.get("formatCode", "")
-        for declared in find_all(styles, "numFmt")
+        for declared in find_children(find_child(styles, "numFmts"), "numFmt")
         if declared.get("numFmtId", "").isdecimal()
     }
-    fonts = [_read_appearance(font) for font in find_children(find_child(styles, "fonts"), "font")]
+    fonts = [is_on(font, "strike") for font in find_children(find_child(styles, "fonts"), "font")]
     return [
         _Style(
             find_format(to_number(declared.get("numFmtId")), custom),
-            fonts[at] if (at := to_number(declared.get("fontId"))) < len(fonts) else _PLAIN,
+            (at := to_number(declared.get("fontId"))) < len(fonts) and fonts[at],
         )
         for declared in find_children(find_child(styles, "cellXfs"), "xf")
     ]
@@ -186,13 +253,10 @@ def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
     notes: dict[str, str] = {}
     for relation in sorted(parts, key=lambda relation: relation.kind):
         threads: dict[str, list[str]] = {}
-        root = archive.parse(relation.target)
-        for note in find_all(root, "comment"):
-            threads.setdefault(note.get("ref", ""), []).append(_text(find_child(note, "text")))
-        for note in find_all(root, "threadedComment"):
+        for note in find_all(archive.parse(relation.target), relation.kind.removesuffix("s")):
             text = find_child(note, "text")
-            shown = " ".join(((text.text or "") if text is not None else "").split())
-            threads.setdefault(note.get("ref", ""), []).append(shown)
+            stated = "" if text is None else " ".join((text.text or "").split())
+            threads.setdefault(note.get("ref", ""), []).append(_text(text) or stated)
         notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
     return notes
 
@@ -216,16 +280,17 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
 
 
-def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> list[SheetRow]:
+def _read_sheet(
+    root: "Element", values: _Values, notes: Mapping[str, str], filtered: Sequence[range]
+) -> list[SheetRow]:
     rows: list[SheetRow] = []
     hidden_columns = _hidden_columns(root)
     hidden = 0
     values.left_out.add("hidden column", _HIDDEN, len(hidden_columns))
-    filtered = _find_filtered(root)
     number = 0
     for row in find_children(find_child(root, "sheetData"), "row"):
         number = to_number(row.get("r"), number + 1)
-        if row.get("hidden") in _TRUE and number not in filtered:
+        if row.get("hidden") in _TRUE and not any(number in rows for rows in filtered):
             values.left_out.add("hidden row", _HIDDEN)
             hidden += 1
             continue
@@ -237,6 +302,7 @@ def _read_sheet(root: "Element", values: _Values, notes: Mapping[str, str]) -> l
         if cells:
             rows.append(SheetRow(number, cells, hidden))
     _fill_merged(root, rows)
+    values.count_conditions(root)
     return rows
 
 
@@ -256,14 +322,33 @@ def _read_row(
             values.left_out.add("cell", TOO_MANY_COLUMNS)
 
 
-def _find_filtered(root: "Element") -> range:
-    """Return the rows of an active filter; rows hidden by it are still read."""
-    element = find_child(root, "autoFilter")
-    if element is None or find_child(element, "filterColumn") is None:
-        return range(0)
-    first, _, last = (element.get("ref") or "").partition(":")
-    start, end = _place(first), _place(last)
-    return range(0) if start is None or end is None else range(start[0], end[0] + 1)
+def _list_ranges(
+    archive: ZippedXml, sheet: str, root: "Element"
+) -> Iterator[tuple[range, bool, bool]]:
+    """Yield the rows of each table and filter, whether the first one is a header, and whether
+    others are hidden only by a condition.
+    """
+    relations = archive.relationships(sheet).values()
+    tables = [relation.target for relation in relations if relation.kind == "table"]
+    for part in (root, *(archive.parse(name) for name in tables if name in archive)):
+        filters = find_child(part, "autoFilter")
+        stated = filters if part is root else part
+        if stated is not None and (rows := _read_range(stated.get("ref"))[0]):
+            is_active = find_child(filters, "filterColumn") is not None
+            yield rows, part.get("headerRowCount") != "0", is_active
+
+
+def _list_links(
+    root: "Element", rows: Sequence[SheetRow], addresses: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the text of each cell with a web link, and its URL."""
+    by_number = {row.number: row.cells for row in rows}
+    for link in find_children(find_child(root, "hyperlinks"), "hyperlink"):
+        numbers, columns = _read_range(link.get("ref"))
+        label = by_number.get(numbers.start, {}).get(columns.start)
+        address = addresses.get(get_attribute(link, "id") or "")
+        if label and address and label != address:
+            yield label, address
 
 
 def _hidden_columns(root: "Element") -> frozenset[int]:
@@ -279,10 +364,16 @@ def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
     """Copy the text of a merged cell to every row and column that it spans."""
     by_number = {row.number: row for row in rows}
     for merged in find_children(find_child(root, "mergeCells"), "mergeCell"):
-        first, _, last = (merged.get("ref") or "").partition(":")
-        start, end = _place(first), _place(last)
-        if start is not None and end is not None:
-            fill_merged(by_number, range(start[0], end[0] + 1), range(start[1], end[1] + 1))
+        fill_merged(by_number, *_read_range(merged.get("ref")))
+
+
+def _read_range(reference: str | None) -> tuple[range, range]:
+    """Return the 1-based rows and 0-based columns of a range such as `A1:B7`."""
+    first, _, last = (reference or "").partition(":")
+    start, end = _place(first), _place(last or first)
+    if start is None or end is None:
+        return range(0), range(0)
+    return range(start[0], end[0] + 1), range(start[1], end[1] + 1)
 
 
 def _place(reference: str) -> tuple[int, int] | None:

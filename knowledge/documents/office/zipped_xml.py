@@ -60,6 +60,8 @@ class ZippedXml:
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
             raise WrongFormatError(f"expected {expected}, found no zip archive") from error
         self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
+        # The names of parts are equal regardless of case (ECMA-376 part 2, 6.2.2.3).
+        self._names = {name.lower(): name for name in self._sizes}
         if len(self._sizes) > MOST_PARTS:
             raise TooLargeError(
                 f"a document can have at most {MOST_PARTS} parts, found {len(self._sizes)}"
@@ -118,10 +120,11 @@ class ZippedXml:
         by_id: dict[str, Relationship] = {}
         for relation in self.parse(path):
             target = relation.get("Target", "")
+            if not target:
+                continue
             if relation.get("TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join(f"/{folder}", unquote(target))).strip(
-                    "/"
-                )
+                path = posixpath.normpath(posixpath.join(f"/{folder}", unquote(target))).strip("/")
+                target = self._names.get(path.lower(), path)
             kind = relation.get("Type", "").rpartition("/")[2]
             by_id[relation.get("Id", "")] = Relationship(kind, target)
         return by_id

@@ -110,7 +110,8 @@ def write_slack(folder: Path) -> None:
         ],
         "2026-03-02": [
             {"type": "message", "user": "U2", "ts": "1772442000.000300",
-             "thread_ts": "1772355700.000200", "text": "I do, see <https://a.test/x|the manual>."},
+             "thread_ts": "1772355700.000200",
+             "text": "I do, see <https://a.test/x|the manual> ~of 2024~."},
         ],
     }  # fmt: skip
     (folder / "ops").mkdir(parents=True)
@@ -135,7 +136,10 @@ async def test_a_thread_of_slack_is_one_document_with_names_and_an_address(desk:
     assert thread.title == "Who restarts the #ops node, @Bob Ray?"
     assert thread.url == "https://acme.slack.com/archives/C1/p1772355700000200"
     assert thread.crumbs == ("#ops", thread.title)
-    assert "I do, see the manual." in thread.content
+    assert "I do, see the manual ~~of 2024~~." in thread.content
+    assert [tuple(link) for chunk in thread.chunks for link in chunk.links] == [
+        ("the manual", "https://a.test/x")
+    ]
     assert "joined" not in day.content
     assert result.failed == ()
 

@@ -9,6 +9,7 @@ from knowledge.documents.notation import Script, Span, join_spans
     [
         ("below 10<sup>6</sup> CFU", "below 10^6 CFU"),
         ("10<sup>−3</sup> mol, x<sup>n+1</sup>", "10^−3 mol, x^(n+1)"),
+        ("Offers<sup>(1)</sup> made", "Offers^(1) made"),
         ("H<sub>2</sub>O and 10<sub>2</sub>", "H2O and 10_2"),
         ("the 1<sup>st</sup> Widget<sup>™</sup>, CO<sub>2</sub><sup>*</sup>",
          "the 1st Widget™, CO2*"),

@@ -44,8 +44,10 @@ def test_a_table_of_one_column_is_text_and_an_empty_one_is_nothing() -> None:
     assert table_of((Cell(""),)) == []
 
 
-def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
-    """Return the tables of rows written as `a|b`; those of the numbers `hidden` are left out."""
+def sheet_of(*rows: str, hidden: tuple[int, ...] = (), headers: tuple[int, ...] = ()) -> list[str]:
+    """Return the tables of rows written as `a|b`; those of the numbers `hidden` are left out, those
+    of `headers` are declared as headers.
+    """
     made = [
         SheetRow(
             number,
@@ -55,7 +57,7 @@ def sheet_of(*rows: str, hidden: tuple[int, ...] = ()) -> list[str]:
         for number, row in enumerate(rows, start=1)
         if row and number not in hidden
     ]
-    return [block.text for block in write_sheet(made) if block.kind is BlockKind.TABLE]
+    return [block.text for block in write_sheet(made, "", headers) if block.kind is BlockKind.TABLE]
 
 
 def test_years_are_a_header_and_numbers_in_every_column_are_none() -> None:
@@ -109,3 +111,13 @@ def test_a_label_beside_its_value_is_no_header_of_a_column() -> None:
     assert third.text == (
         "|  |  |  |\n|---|---|---|\n|  | Date: | May 1 |\n| Taylor | Due: | June 1 |"
     )
+
+
+def test_a_declared_header_includes_the_labels_above_it_but_no_values() -> None:
+    units = sheet_of("Part|Length|Weight", "|mm|2|", "|mm|kg", "A|4|2", headers=(3,))
+    two = sheet_of("Part|Length|Weight", "|mm|kg", "A|4|2", headers=(2,))
+    below = sheet_of("Part|Mode|State", "A|auto|on", "Key|Mode|Name", "B|2|c", headers=(3,))
+
+    assert units[-1] == "|  | mm | kg |\n|---|---|---|\n| A | 4 | 2 |"
+    assert two == ["| Part | Length mm | Weight kg |\n|---|---|---|\n| A | 4 | 2 |"]
+    assert below[-1] == "| Key | Mode | Name |\n|---|---|---|\n| B | 2 | c |"

@@ -103,3 +103,11 @@ def test_articles_without_text_and_columns_that_are_not_read_are_named() -> None
     assert {(part.what, part.names) for part in left_out} == {
         ("column", ("id",)), ("article", ("Plan",)), ("article", ("Empty",)),
     }  # fmt: skip
+
+
+def test_a_delimiter_behind_a_backslash_does_not_divide_a_cell() -> None:
+    escaped, plain = b"Film,Year\nStrangelove\\, or how I learned,1964\n", b"Path,Size\nC:\\new,7\n"
+
+    read = [delimited.read(data, "a.csv").content.split("\n")[-1] for data in (escaped, plain)]
+
+    assert read == ["| Strangelove, or how I learned | 1964 |", "| C:\\new | 7 |"]

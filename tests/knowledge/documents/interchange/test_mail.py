@@ -1,3 +1,4 @@
+from base64 import b64encode
 from email.message import EmailMessage
 
 import pytest
@@ -70,7 +71,7 @@ def test_a_quotation_below_an_answer_is_a_section_that_names_who_wrote_it() -> N
     ]
     assert [block.text for block in page.blocks][-3:-1] == [
         "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote",
-        "Which courier do we use for Norway?",
+        "Which courier do we use\nfor Norway?",
     ]
 
 
@@ -80,16 +81,19 @@ def test_an_answer_below_what_it_quotes_stays_in_its_section() -> None:
     )
     page = mail.read(bytes(message("Re: Couriers", quoted)), "a.eml")
 
-    assert [block.level for block in page.blocks] == [2, 0, 0, 0]
-    assert page.blocks[-1].text == "Posten."
+    assert [block.level for block in page.blocks] == [2, 0, 0, 0, 0]
+    assert [block.text for block in page.blocks[2:]] == [
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:", "Which courier?", "Posten.",
+    ]  # fmt: skip
 
 
 def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None:
     made = message("Prices", "")
     made.set_content("<html><body><p>Now <b>5</b> EUR.</p></body></html>", subtype="html")
     made.add_attachment(b"1", maintype="application", subtype="pdf", filename="list.pdf")
+    encoded = bytes(made).replace(b'"list.pdf"', b'"=?utf-8?q?list?= =?utf-8?q?=2Epdf?="')
 
-    page = mail.read(bytes(made), "a.eml")
+    page = mail.read(encoded, "a.eml")
 
     assert page.blocks[-1].text == "Now 5 EUR."
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("list.pdf",))]
@@ -169,7 +173,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
     event = (
         "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Audit\\, part 2\nDTSTART;TZID=Europe/Paris:"
         "20250203T100000\nDTEND:20250203T100000Z\nORGANIZER:mailto:ada@example.org\n"
-        "DESCRIPTION:Bring\n  the list\nEND:VEVENT\nEND:VCALENDAR\n"
+        "RRULE:FREQ=WEEKLY\nDESCRIPTION:Bring\n  the list\n"
+        "BEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     made.add_attachment(event, "calendar", disposition="inline")
 
@@ -179,7 +184,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
         "Before.",
         "After.",
         "Summary: Audit, part 2\nDtstart: 2025-02-03 10:00 Europe/Paris\n"
-        "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\nDescription: Bring the list",
+        "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\n"
+        "Rrule: FREQ=WEEKLY\nDescription: Bring the list",
     ]
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
 
@@ -194,3 +200,48 @@ def test_a_plain_text_that_only_stands_for_the_html_is_not_read_instead_of_it() 
 
     assert page.blocks[-1].text == "The canteen closes at 14:10."
     assert "program" not in page.content
+
+
+def test_lines_that_a_program_wrapped_are_joined_and_others_stay_lines() -> None:
+    flowed = message("Plan", "")
+    flowed.set_content(
+        "The rehearsal moves to the hall, because the heating was repaired for 1 \r\n250 kr:  \r\n"
+        "https://choir.example/ \r\nplan\r\nMonday: 8-12\r\nTuesday: 9-13\r\n",
+    )
+    flowed.set_param("format", "flowed")
+    flowed.set_param("delsp", "yes")
+
+    page = mail.read(bytes(flowed), "a.eml")
+
+    assert page.blocks[-1].text == (
+        "The rehearsal moves to the hall, because the heating was repaired for 1250 kr: "
+        "https://choir.example/plan\nMonday: 8-12\nTuesday: 9-13"
+    )
+
+
+def test_a_message_that_is_encoded_as_a_whole_and_a_folded_boundary_are_read() -> None:
+    inner = b64encode(b"Subject: Rent\r\n\r\nIt is 700 EUR.\r\n").decode()
+    data = (
+        'Subject: Two\nContent-Type: multipart/mixed; boundary="a\n b"\n\n--a b\n'
+        f"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}\n--a b--\n"
+    )
+    lost = "Subject: One\nContent-Type: multipart/mixed; boundary=c\n\nThe canteen is closed.\n"
+
+    texts = [block.text for block in mail.read(data.encode(), "a.eml").blocks]
+
+    assert texts[2:] == ["Rent", "It is 700 EUR."]
+    assert mail.read(lost.encode(), "a.eml").blocks[-1].text == "The canteen is closed."
+
+
+def test_a_line_that_begins_like_a_message_of_a_mailbox_stays_in_its_message() -> None:
+    first = message("Hours", "Hello.\n\nFrom now on we close at 17:30.\nSee you.\n")
+    escaped = message("Rent", "It rises.\n").as_bytes() + b"\n>From May on, it is 700 EUR.\n"
+    start = b"From a@example.com Mon May  4\n"
+
+    page = mail.read(start + bytes(first) + b"\n" + start + escaped, "a.mbox")
+
+    assert [block.text for block in page.blocks if "From: " not in block.text] == [
+        "Hours, bob@example.com, 2026-05-04 10:00", "Hello.",
+        "From now on we close at 17:30.\nSee you.",
+        "Rent, bob@example.com, 2026-05-04 10:00", "It rises.", "From May on, it is 700 EUR.",
+    ]  # fmt: skip

@@ -97,6 +97,26 @@ def test_the_html_of_a_message_without_text_is_read() -> None:
     )
 
 
+def test_text_in_a_stated_code_page_and_an_attached_message_are_read() -> None:
+    cyrillic = struct.pack("<IIQ", 0x3FFD0003, 6, 1251)
+    inner: Parts = {
+        "__properties_version1.0": bytes(24),
+        "__substg1.0_0037001E": "Договор".encode("cp1251"),
+        "__substg1.0_1000001E": "Цена 700".encode("cp1251"),
+    }
+    parts: Parts = {
+        "__properties_version1.0": bytes(32) + cyrillic,
+        "__substg1.0_0037001E": "Насос".encode("cp1251"),
+        "__attach_version1.0_#00000000": {"__substg1.0_3701000D": inner},
+    }
+
+    page = msg.read(pack(parts), "a.msg")
+
+    assert [block.text for block in page.blocks if block.text != "Message"] == [
+        "Насос", "Договор", "Цена 700",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "data", [b"Subject: x\n\ny", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 900, pack({})]
 )

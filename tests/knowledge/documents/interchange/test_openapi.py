@@ -110,6 +110,39 @@ paths:
     assert "Response `200`: Found." in operation.content
 
 
+def test_examples_patterns_and_numbers_are_kept_as_they_are_written() -> None:
+    yaml = b"""
+openapi: 3.0.3
+paths:
+  /rooms:
+    get:
+      parameters:
+        - {name: lang, in: query, deprecated: true, example: no, schema: {enum: [de, no]}}
+        - {name: at, in: query, schema: {type: string, pattern: '^\\d+$', default: 22:30}}
+        - {name: fee, in: query, schema: {type: number, example: 12.50, maximum: 0250}}
+"""
+    json_text = b"""{"openapi": "3.0.3", "paths": {"/a": {"get": {"requestBody":
+        {"content": {"a/b": {"example": {"paid": 1.50, "ok": true}}}}}}}}"""
+
+    rows, example = pages_of(yaml, "a.yaml")[1].content, pages_of(json_text)[1].content
+
+    assert "| any, one of `de`, `no`, for example `no`, deprecated | optional |" in rows
+    assert "| string, pattern `^\\d+$`, default `22:30` | optional |" in rows
+    assert "| number, at most 0250, for example `12.50` | optional |" in rows
+    assert '"paid": 1.50,\n  "ok": true' in example
+
+
+def test_schemas_that_no_operation_uses_are_a_page() -> None:
+    event = {"type": "object", "properties": {"seat": {"type": "string"}}}
+    schemas = {**DOCUMENT["components"]["schemas"], "Event": event}
+    document = {**DOCUMENT, "components": {**DOCUMENT["components"], "schemas": schemas}}
+
+    page = pages_of(json.dumps(document).encode())[-1]
+
+    assert [block.text for block in page.blocks if block.level] == ["Schemas", "Event"]
+    assert "| `seat` | string | optional |  |" in page.content
+
+
 def test_data_that_describe_no_interface_are_no_document() -> None:
     with pytest.raises(NoDocumentError, match="not an API description"):
         pages_of(b'{"name": "openapi"}')

@@ -86,10 +86,14 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         ("[$-415]d mmmm yyyy", "45000", "15 marca 2023"),
         ("[$-454]d mmmm yyyy", "45000", "2023-03-15"),
         ("[>0]0;[=0]0", "-7", "-7"),
+        ('[>=0]"A"0;[<=-100]"B"0;"C"0', "-6.3", "-C6"),
+        ('"A-"0;[=-5]"B-"0;"C-"0', "-5", "B-5"),
+        ('"A-"0;[=-5]"B-"0;"C-"0', "0", "C-0"),
+        ("0.00", "1E+30", f"1{'0' * 30}.00"),
         ("General", "0.30000000000000004", "0.3"),
         ("0.00", "1e400", "1e400"),
         ("0.00", "text", "text"),
-        ("", "1E+300", "1e+300"),
+        ("", "1E+300", "1E+300"),
     ],
 )
 def test_a_value_that_its_format_cannot_show_stays_unchanged(
@@ -106,7 +110,13 @@ def test_a_day_is_counted_from_the_beginning_that_the_workbook_states() -> None:
 
 @pytest.mark.parametrize(
     ("code", "shown"),
-    [("@", "Seal"), ('0;0;0;"Part "@', "Part Seal"), ("0.00", "Seal"), (";;;", "")],
+    [
+        ("0;0;0;General", "Seal"),
+        ("@", "Seal"),
+        ('0;0;0;"Part "@', "Part Seal"),
+        ("0.00", "Seal"),
+        (";;;", ""),
+    ],
 )
 def test_a_text_is_written_as_its_format_shows_it(code: str, shown: str) -> None:
     assert format_text("Seal", code) == shown

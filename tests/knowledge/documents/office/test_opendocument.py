@@ -139,6 +139,40 @@ def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
     assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
 
 
+def test_the_first_row_of_a_filter_of_a_sheet_is_its_header() -> None:
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    rows = [("Created", "2026-05-01"), ("Month", "2026-01"), ("Rent", "700")]
+    written = "".join(
+        f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows
+    )
+
+    page = read(
+        f'<office:spreadsheet><table:table table:name="Ann\'s">{written}</table:table>'
+        "<table:database-ranges><table:database-range table:target-range-address="
+        "\"'Ann''s'.A2:'Ann''s'.B3\"/></table:database-ranges></office:spreadsheet>"
+    )
+
+    assert page.blocks[-1].text == "| Month | 2026-01 |\n|---|---|\n| Rent | 700 |"
+
+
+def test_an_old_workbook_shows_errors_and_marks_and_keeps_its_header_after_hidden_rows() -> None:
+    page = xls.read((FILES / "states.xls").read_bytes(), "states.xls")
+
+    assert page.blocks[1].text == (
+        "| Part | Volume | Price | Share | Since |\n|---|---|---|---|---|\n"
+        "| Valve | 10^6 m^3 | ~~400~~ 380 € | #DIV/0! | 2023-03-15 |\n"
+        "| Seal | 7 l | 12.50 € |  | 2023-03-16 |"
+    )
+    assert [part.what for part in page.left_out] == ["value", "hidden row"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"\n<table><tr><td>7<td>0,50</table>", b"7\t0,50\n", "7\t0,50\n".encode("utf-16")]
+)
+def test_tables_of_other_formats_that_are_named_as_workbooks_are_read(data: bytes) -> None:
+    assert xls.read(data, "a.xls").content.endswith("| 7 | 0,50 |")
+
+
 @pytest.mark.parametrize("data", [b"", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 2000, b"text"])
 def test_a_damaged_old_workbook_is_reported(data: bytes) -> None:
     with pytest.raises(WrongFormatError, match="damaged or locked"):

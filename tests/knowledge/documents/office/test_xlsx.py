@@ -1,7 +1,16 @@
 import io
+import zipfile
 from datetime import date, datetime
 
 import openpyxl
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from openpyxl.formatting.rule import Rule
+from openpyxl.styles import Font
+from openpyxl.styles.differential import DifferentialStyle
+from openpyxl.styles.numbers import NumberFormat
+from openpyxl.worksheet.filters import AutoFilter, FilterColumn
+from openpyxl.worksheet.table import Table
 
 from knowledge.documents.office import xlsx
 from knowledge.documents.page import BlockKind, Page
@@ -41,6 +50,10 @@ def test_values_are_written_as_the_sheet_shows_them() -> None:
     moment = datetime(2026, 3, 1, 9, 30)  # noqa: DTZ001 - a sheet knows no time zones
     workbook.active.append((date(2026, 3, 1), 0.19, 1234.5, moment, True))
     workbook.active["B2"].number_format = "0%"
+    share = DifferentialStyle(numFmt=NumberFormat(14, "0.00%"))
+    rule = Rule(type="expression", dxf=share, formula=["$B2>1"])
+    workbook.active.conditional_formatting.add("A2", rule)
+    workbook.active["A2"].number_format = "mm-dd-yy"
     workbook.active["C2"].number_format = "#,##0.00 [$€-407]"
 
     page = read(workbook)
@@ -88,3 +101,99 @@ def test_hidden_sheets_rows_and_columns_are_left_out_with_a_note() -> None:
         "1 hidden row left out: hidden in the workbook",
         "1 hidden sheet left out (Secret): hidden in the workbook",
     ]
+
+
+def test_rows_that_the_filter_of_a_table_hides_are_read() -> None:
+    workbook = workbook_of(("Name", "State"), ("A", "open"), ("B", "closed"))
+    condition = AutoFilter(ref="A1:B3", filterColumn=[FilterColumn(colId=1)])
+    workbook.active.add_table(Table(displayName="Cases", ref="A1:B3", autoFilter=condition))
+    workbook.active.row_dimensions[3].hidden = True
+
+    page = read(workbook)
+
+    assert page.blocks[1].text == "| Name | State |\n|---|---|\n| A | open |\n| B | closed |"
+
+
+def test_the_first_row_of_a_table_or_a_filter_is_its_header() -> None:
+    rows = [("Created", "2026-05-01"), ("Month", "2026-01"), ("Rent", "700"), ("Water", "40")]
+    declared, filtered, merged = (workbook_of(*rows) for _ in range(3))
+    declared.active.add_table(Table(displayName="Costs", ref="A2:B4"))
+    filtered.active.auto_filter.ref = "A2:B4"
+    merged.active["A1"] = "2026"
+    merged.active.merge_cells("A1:B1")
+    merged.active.auto_filter.ref = "A2:B4"
+
+    table = "| Month | 2026-01 |\n|---|---|\n| Rent | 700 |\n| Water | 40 |"
+    assert read(declared).blocks[-1].text == table
+    assert read(filtered).blocks[-1].text == table
+    assert read(merged).blocks[-1].text == table
+
+
+def test_only_the_struck_out_part_of_a_text_is_marked() -> None:
+    valid = TextBlock(InlineFont(strike=False), " 380 €")
+    workbook = workbook_of(("Part", "Price"), ("Valve", CellRichText("400", valid)))
+    workbook.active["B2"].font = Font(strike=True, vertAlign="superscript")
+
+    assert read(workbook).blocks[1].text.endswith("| Valve | ~~400~~ 380 € |")
+
+
+def test_a_date_in_iso_8601_is_written_in_its_format() -> None:
+    workbook = workbook_of(("Start", "End"), (date(2026, 3, 1), date(2026, 12, 24)))
+    workbook.active["B2"].number_format = "d mmmm yyyy"
+    workbook.iso_dates = True
+
+    assert read(workbook).blocks[1].text.endswith("| 2026-03-01 | 24 December 2026 |")
+
+
+def test_merged_years_above_labels_are_part_of_the_header() -> None:
+    rows = [("Region", 2023, None), (None, "Q1", "Q2"), ("North", 1, 2), ("South", 3, 4)]
+    workbook = workbook_of(*rows)
+    workbook.active.merge_cells("A1:A2")
+    workbook.active.merge_cells("B1:C1")
+
+    assert read(workbook).blocks[1].text.startswith("| Region | 2023 Q1 | 2023 Q2 |\n|---")
+
+
+def test_conditions_that_strike_out_cells_are_reported() -> None:
+    workbook = workbook_of(("Task", "State"), ("Paint", "done"), ("Sweep", "open"))
+    struck = DifferentialStyle(font=Font(strike=True))
+    rule = Rule(type="expression", dxf=struck, formula=['$B2="done"'])
+    workbook.active.conditional_formatting.add("A2:B3", rule)
+
+    assert [str(part) for part in read(workbook).left_out] == [
+        "1 conditional strikethrough left out: conditions are not evaluated"
+    ]
+
+
+def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
+    workbook = workbook_of(("Part", "Sheet"), ("P-1", "Data sheet"))
+    workbook.active["B2"].hyperlink = "https://plant.example/p1.pdf"
+
+    assert read(workbook).links == (("Data sheet", "https://plant.example/p1.pdf"),)
+
+
+def read_changed(workbook: openpyxl.Workbook, old: str, new: str) -> Page:
+    """Read a workbook in which a part is renamed, or text of the sheet is replaced."""
+    file, changed = io.BytesIO(), io.BytesIO()
+    workbook.save(file)
+    with zipfile.ZipFile(file) as parts, zipfile.ZipFile(changed, "w") as archive:
+        for name in parts.namelist():
+            data = parts.read(name)
+            text = data.replace(old.encode(), new.encode()) if "sheets/" in name else data
+            archive.writestr(name.replace(old, new), text)
+    return xlsx.read(changed.getvalue(), "a.xlsx")
+
+
+def test_escaped_characters_are_no_text_and_results_that_nobody_calculated_no_values() -> None:
+    workbook = workbook_of(("Item", "Total"), ("Pipe_x000D_\nlong", "=4*12.50"))
+
+    page = read_changed(workbook, "</f>", "</f><v>0</v>")
+
+    assert page.blocks[1].text.endswith("| Pipe long |  |")
+    assert [(part.what, part.count) for part in page.left_out] == [("formula", 1)]
+
+
+def test_names_of_parts_are_equal_regardless_of_case() -> None:
+    page = read_changed(workbook_of(("Name", "Place"), ("A", "Jena")), "sheet1", "Sheet1")
+
+    assert "| A | Jena |" in page.content
