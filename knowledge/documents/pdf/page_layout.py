@@ -115,6 +115,10 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
     shown: set[str] = set()
     for page in pages:
+        if page.text.is_tilted:
+            # Such text is no heading, whatever its size.
+            for segment in chain.from_iterable(line.segments for line in page.lines):
+                segment.size = min(segment.size, usual)
         kept = []
         for line, what in _find_furniture(page, repeated, usual):
             what = _HEAD if id(line) in titles else what
@@ -309,7 +313,7 @@ def _edge_lines(page: LaidOutPage) -> list[Line]:
     return [
         line
         for line in page.lines
-        if line.lowest > height * (1 - _EDGE) or line.base < height * _EDGE
+        if page.text.is_tilted or line.lowest > height * (1 - _EDGE) or line.base < height * _EDGE
     ]
 
 

@@ -64,6 +64,7 @@ class _PageReader:
         self._damaged: list[int] = []
         self._repeated = 0
         self.comments = 0
+        self.hidden_words = 0
 
     def read(self) -> Iterator[LaidOutPage]:
         """Yield the pages with text; repeated pages are left out."""
@@ -93,6 +94,7 @@ class _PageReader:
             written, comments = take_annotations(self._document, page, taken[0].segments)
             taken[0].segments += written
             self.comments += comments
+            self.hidden_words += taken[0].hidden_words
             text_page.close()
             if taken[0].segments:
                 if taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
@@ -179,6 +181,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     pages = list(reading.read())
     left_out = remove_furniture(pages)
     left_out.add("comment", "comments on pages are not part of the text", reading.comments)
+    left_out.add("hidden word", "its page does not show it", reading.hidden_words)
     laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document), left_out)))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
     blocks = tuple(_insert_recognised(shown, reading.recognised))
@@ -187,7 +190,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
             f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
         )
     if not blocks:
-        raise NoTextError("the PDF contains no text; its pages may be pictures")
+        raise NoTextError("the PDF shows no text; its pages may be pictures")
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,

@@ -19,7 +19,7 @@ from knowledge.documents.tables import (
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
 )
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
