@@ -62,14 +62,19 @@ class VisiblePlaces:
         self._covers = objects.covers
         self._numbers = {find_address(text.raw): at for at, text in enumerate(objects.texts)}
         width, self._height = find_size(page)
-        self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / (width * self._height)))
-        self._colours = _render(page, self._scale)
+        self._is_empty = min(width, self._height) < 1
+        if not self._is_empty:
+            self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / (width * self._height)))
+            self._colours = _render(page, self._scale)
 
     def show(self, box: Box, text: int | None) -> bool:
         """Return whether a word of a text, by its address, may be visible in a box.
 
         Nothing opaque is drawn over it, and the box has several colours, or a picture is there.
         """
+        if self._is_empty:
+            # Programs show such a page in another size.
+            return True
         first = bisect_right(self._covers, self._numbers.get(text, _LAST), key=lambda one: one[0])
         if any(_contains(cover, box) for _, cover in self._covers[first:]):
             return False
@@ -133,6 +138,12 @@ def find_address(drawn: Any) -> int | None:
     return ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
 
 
+def is_hidden(raw: Any, annotation: Any) -> bool:
+    """Return whether a page does not show an annotation."""
+    hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+    return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
+
+
 def _render(page: "PdfPage", scale: float) -> Any:
     """Return the colours of a page without its pictures, annotations and turn, by rows."""
     from pypdfium2 import raw
@@ -168,7 +179,8 @@ def _take_strikes(raw: Any, page: "PdfPage") -> Iterator[Box]:
     quad = raw.FS_QUADPOINTSF()
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page, at)
-        if raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_STRIKEOUT:
+        is_strike = raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_STRIKEOUT
+        if is_strike and not is_hidden(raw, annotation):
             for number in range(raw.FPDFAnnot_CountAttachmentPoints(annotation)):
                 raw.FPDFAnnot_GetAttachmentPoints(annotation, number, quad)
                 xs = quad.x1, quad.x2, quad.x3, quad.x4

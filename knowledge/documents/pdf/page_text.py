@@ -43,7 +43,7 @@ _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
-_HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.5, 0.48, 0.12
+_LEAST_SCRIPT, _HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.2, 0.5, 0.48, 0.12
 """Height and middle of the raised and lowered digits of a font, in sizes of its other digits."""
 _SIGNS = "+-\u2212\u2013"
 _SCRIPT, _DIGIT_MIDDLE = 0.6, 0.33
@@ -178,13 +178,13 @@ class _Glyph:
 
 @dataclass(slots=True)
 class _Word:
-    """A word on a page with right-to-left text; `start` is where its last glyph begins."""
+    """A word on a page with right-to-left text; `end` is where its last glyph ends."""
 
     segment: Segment
     turn: int
     is_reversed: bool
     first: _Glyph
-    start: int = 0
+    end: int = 1
 
 
 class _Positions:
@@ -406,8 +406,8 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
 def _place_script(glyph: _Glyph, box: Box) -> _Glyph:
     """Return a glyph; digits and signs that a font has as raised or lowered are smaller ones."""
     size = glyph.typeface.size
-    middle, height = (box[1] + box[3]) / 2 - glyph.base, box[3] - box[1]
-    is_digit = glyph.text.isdecimal() and 0 < height < _HIGHEST_SCRIPT * size
+    middle, height = (box[1] + box[3]) / 2 - glyph.base, (box[3] - box[1]) / size
+    is_digit = glyph.text.isdecimal() and _LEAST_SCRIPT < height < _HIGHEST_SCRIPT
     is_raised = middle > _RAISED_MIDDLE * size and (is_digit or glyph.text in _SIGNS)
     if not is_raised and not (is_digit and middle < _LOWERED_MIDDLE * size):
         return glyph
@@ -622,26 +622,42 @@ def _join_words(
 def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
     word: _Word | None = None
     last: _Glyph | None = None
+    marks = ""
     for glyph in glyphs:
         if word is None or last is None or not _is_in_word(word, last, glyph):
             if word is not None:
+                word.segment.text += marks
                 yield word
             is_reversed = is_right_to_left(glyph.text)
             word = _Word(glyph.make_segment(), glyph.typeface.turn, is_reversed, glyph)
+            last, marks = glyph, ""
+        elif not unicodedata.combining(glyph.text[0]):
+            _insert(word, last, replace(glyph, text=glyph.text + marks))
+            last, marks = glyph, ""
+        elif last.left <= (glyph.left + glyph.right) / 2 <= last.right:
+            _insert(word, glyph, glyph)
         else:
-            text = word.segment.text
-            # PDFium may reverse the ligature of lam and alef, the other way round there is none.
-            if unicodedata.combining(glyph.text[0]):
-                word.start += len(last.text)
-            elif not (glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS):
-                # A file may have the letters in the order in which they are seen.
-                is_visual = glyph.left + glyph.right > last.left + last.right
-                word.start = 0 if word.is_reversed and is_visual else len(text)
-            text = f"{text[: word.start]}{glyph.text}{text[word.start :]}"
-            _extend(word.segment, text, glyph)
-        last = glyph
+            # The mark of the next letter.
+            marks += glyph.text
     if word is not None:
+        word.segment.text += marks
         yield word
+
+
+def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
+    """Insert a glyph into a word, behind the last one or, if it is seen before it, at the start."""
+    text = word.segment.text
+    if unicodedata.combining(glyph.text[0]):
+        at = word.end
+    elif glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS:
+        # PDFium may reverse the ligature of lam and alef; the other way round there is none.
+        at = word.end - len(last.text)
+    else:
+        # A file may have the letters in the order in which they are seen.
+        is_visual = glyph.left + glyph.right > last.left + last.right
+        at = 0 if word.is_reversed and is_visual else len(text)
+    word.end = at + len(glyph.text)
+    _extend(word.segment, f"{text[:at]}{glyph.text}{text[at:]}", glyph)
 
 
 def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:

@@ -177,3 +177,45 @@ def test_words_that_an_annotation_strikes_out_are_marked() -> None:
     page = pdf.read(file.getvalue().replace(b"/Highlight", b"/StrikeOut"), "a.pdf")
 
     assert page.content == "The fee is ~~20~~ euros."
+
+
+def test_words_that_are_struck_out_over_two_lines_are_one_text() -> None:
+    def draw(canvas: Canvas) -> None:
+        for base, line in ((700, "The old entrance fee of all mem-"), (686, "bers is gone.")):
+            canvas.drawString(50, base, line)
+            canvas.line(50, base + 3.6, 50 + canvas.stringWidth(line), base + 3.6)
+
+    assert read_drawn(draw).content == "~~The old entrance fee of all members is gone.~~"
+
+
+@pytest.mark.parametrize(("flags", "content"), [("print", "Rent 890"), ("hidden", "Rent")])
+def test_a_field_of_a_cropped_page_is_beside_its_label_unless_it_is_hidden(
+    flags: str, content: str
+) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setCropBox((40, 300, 500, 760))
+        canvas.drawString(60, 706, "Rent")
+        canvas.acroForm.textfield(
+            name="rent", value="890", x=120, y=700, height=20, fieldFlags="", annotationFlags=flags
+        )
+        canvas.drawString(60, 500, "Signed in Berlin.")
+
+    page = read_drawn(draw)
+
+    assert page.blocks[0].text == content
+    assert [part.count for part in page.left_out] == ([1] if flags == "hidden" else [])
+
+
+def test_the_feet_of_cropped_pages_are_running_feet() -> None:
+    def draw(canvas: Canvas) -> None:
+        for page in range(3):
+            canvas.setCropBox((0, 300, 600, 800))
+            canvas.setFont("Helvetica", 12)
+            canvas.drawString(60, 315, "Rules of the club")
+            canvas.drawString(60, 600, f"Rule {'abc'[page]} is about members.")
+            canvas.showPage()
+
+    page = read_drawn(draw)
+
+    assert "Rules of the club" not in page.content
+    assert page.left_out[0].count == 3
