@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
@@ -12,6 +12,7 @@ from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.text_lines import (
+    SMALL_START,
     Line,
     TextTable,
     fills_page,
@@ -23,6 +24,7 @@ _CONTENTS_LINE = re.compile(
     r"[^\n]{1,200}?(?:(?:\.[ \u00a0]?){4,}|\u2026{2,})[ \u00a0]{0,9}[\divxlc]{1,6}\Z"
 )
 _ENTRY = re.compile(r"(\S.{0,200}?)[ \u00a0]{1,3}(?:(\d{1,4})|[ivxlc]{1,6})\Z")
+_ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
 _DIGITS = re.compile(r"\d{1,18}")
 _HEAD = "running head or foot"
 _CONTENTS = "line of a table of contents"
@@ -30,6 +32,7 @@ _FURNITURE = "repeated on pages or part of their layout"
 _LEAST_CONTENTS = 3
 _ENTRY_LINES = 2
 """Maximum number of lines of an entry of a table of contents."""
+_PITCH_OF_ENTRY = 1.7
 _LEAST_TAGGED = 0.9
 _MOST_BESIDE = 0.2
 _LAST = 1_000_000
@@ -175,9 +178,9 @@ def _find_furniture(
     """Yield the lines of a page, each with its kind if it is not content."""
     edges = {id(line) for line in _edge_lines(page)}
     ends = {id(line) for line in page.lines[:1] + page.lines[-1:]}
-    contents = {
+    contents = _add_beginnings(page.lines, {
         id(line) for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
-    }
+    })  # fmt: skip
     for line in page.lines:
         what = ""
         is_same = repeated.get(_bare(line.text))
@@ -260,12 +263,13 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
     for page in pages:
         offsets = {
             at: {
-                int(match[2]) - place
-                for place in places.get(_name(match[1]), set()) - {page.number}
-                if match[2]
+                int(number) - place
+                for title, number in entries
+                for place in places.get(_name(title), set()) - {page.number}
+                if number
             }
             for at, line in enumerate(page.lines)
-            if line.table is None and (match := _ENTRY.match(line.text)) and _name(match[1])
+            if line.table is None and (entries := _list_entries(line))
         }
         common = Counter(chain.from_iterable(offsets.values())).most_common(1)
         if not common or common[0][1] < _LEAST_CONTENTS:
@@ -273,7 +277,36 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
         for entries in _group_near(sorted(offsets)):
             if any(common[0][0] in offsets[at] for at in entries):
                 found.update(map(id, page.lines[entries[0] : entries[-1] + 1]))
+        found = _add_beginnings(page.lines, found)
     return found
+
+
+def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
+    """Return the `id` of lines with entries, and of the lines above in which these begin."""
+    begun = {
+        id(above)
+        for above, line in pairwise(lines)
+        if id(line) in entries
+        and above.table is None
+        and (above.size, above.is_bold) == (line.size, line.is_bold)
+        and 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
+        and (
+            SMALL_START.match(line.text)
+            or (above.text[:1].isdecimal() and not line.text[:1].isdecimal())
+        )
+    }
+    return entries | begun
+
+
+def _list_entries(line: Line) -> list[tuple[str, str]]:
+    """Return the titles of a line, each with the digits of its number, behind or before it."""
+    match = _ENTRY.match(line.text)
+    if match is not None:
+        return [(match[1], match[2] or "")] if _name(match[1]) else []
+    text = "\n".join(segment.text for segment in line.segments)
+    entries = [(title, number) for number, title in _ENTRY_OF_COLUMN.findall(text)]
+    letters = sum(len(title) + len(number) + 1 for title, number in entries)
+    return entries if letters + len(entries) - 1 == len(text) else []
 
 
 def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:
