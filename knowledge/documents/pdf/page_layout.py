@@ -11,6 +11,7 @@ from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
+from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
     SMALL_START,
     Line,
@@ -88,20 +89,31 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
     tables: Mapping[int, TextTable] = {}
+    notes: Sequence[list[Segment]] = ()
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
         tables, segments = take_tables(number, segments, text.strokes)
         for table in tables.values():
             table.fills_page = fills_page(table.lowest, text.height)
+        notes, segments = take_notes(segments, text.rules)
         groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
     for group in groups:
-        column = (min(line.left for line in group), max(line.right for line in group))
-        for line in find_lines(group, tables):
-            line.column, line.page = column, number
-            lines.append(line)
+        lines += _find_lines_of(group, number, tables)
+    for note in notes:
+        place_note(lines, _find_lines_of(note, number, {}))
     return LaidOutPage(number, text, lines)
+
+
+def _find_lines_of(
+    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
+) -> list[Line]:
+    column = (min(line.left for line in group), max(line.right for line in group))
+    lines = list(find_lines(group, tables))
+    for line in lines:
+        line.column, line.page = column, number
+    return lines
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
@@ -178,9 +190,10 @@ def _find_furniture(
     """Yield the lines of a page, each with its kind if it is not content."""
     edges = {id(line) for line in _edge_lines(page)}
     ends = {id(line) for line in page.lines[:1] + page.lines[-1:]}
-    contents = _add_beginnings(page.lines, {
+    leaders = {
         id(line) for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
-    })  # fmt: skip
+    }
+    contents = _add_beginnings(page.lines, leaders) if len(leaders) >= _LEAST_CONTENTS else set()
     for line in page.lines:
         what = ""
         is_same = repeated.get(_bare(line.text))
@@ -191,7 +204,7 @@ def _find_furniture(
             what = "page number"
         elif id(line) in edges and _is_margin_note(line, page, usual):
             what = "small line at the edge of a page"
-        elif len(contents) >= _LEAST_CONTENTS and id(line) in contents:
+        elif id(line) in contents:
             what = _CONTENTS
         yield line, what
 
@@ -274,9 +287,9 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
         common = Counter(chain.from_iterable(offsets.values())).most_common(1)
         if not common or common[0][1] < _LEAST_CONTENTS:
             continue
-        for entries in _group_near(sorted(offsets)):
-            if any(common[0][0] in offsets[at] for at in entries):
-                found.update(map(id, page.lines[entries[0] : entries[-1] + 1]))
+        for group in _group_near(sorted(offsets)):
+            if any(common[0][0] in offsets[at] for at in group):
+                found.update(map(id, page.lines[group[0] : group[-1] + 1]))
         found = _add_beginnings(page.lines, found)
     return found
 

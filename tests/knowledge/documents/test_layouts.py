@@ -260,3 +260,53 @@ def test_the_first_line_of_a_wrapped_entry_of_contents_is_left_out() -> None:
 
     assert page.content == "Valves are closed."
     assert page.left_out[0].count == len(entries)
+
+
+NOTE = ["Return of keys", "by members"]
+PROSE = [
+    "The members of the club elect a board every second year, which has five seats.",
+    "It meets at least once a month and writes minutes of each meeting that members",
+    "may read. A member who leaves the club returns the key within two weeks, or pays",
+    "for a new lock. The rooms are open on each day of the week from eight to ten.",
+]
+
+
+@pytest.mark.parametrize(
+    ("left", "size", "place"), [(40, 7, 1), (520, 7, 1), (520, 7.5, 2), (520, 14, 1)]
+)
+def test_a_note_beside_prose_is_no_part_of_its_lines(left: float, size: float, place: int) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for at, line in enumerate(PROSE):
+        canvas.drawString(110, 740 - 13 * at, line)
+    canvas.setFont("Helvetica", size)
+    for at, line in enumerate(NOTE):
+        canvas.drawString(left, 740 - 13 * place - 1.2 * size * at, line)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    texts = [block.text for block in page.blocks]
+    note = [text for text in texts if text in (" ".join(NOTE), *NOTE)]
+    assert " ".join(note) == " ".join(NOTE)
+    assert " ".join(text for text in texts if text not in note) == " ".join(PROSE)
+
+
+def test_labels_in_another_size_than_their_texts_stay_cells() -> None:
+    rows = [
+        ("Bedroom", "A bed, a table and two chairs"),
+        ("Kitchen", "A stove, a sink and a table"),
+    ]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, (label, text) in enumerate(rows):
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(50, 740 - 14 * at, label)
+        canvas.setFont("Helvetica", 9)
+        canvas.drawString(150, 740 - 14 * at, text)
+    canvas.save()
+
+    content = pdf_reader.read(file.getvalue(), "a.pdf").content
+
+    assert all(f"| {label} | {text} |" in content for label, text in rows)
