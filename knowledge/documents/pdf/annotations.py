@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.page import LeftOutCounts
-from knowledge.documents.pdf.page_objects import is_hidden
+from knowledge.documents.pdf.page_objects import is_hidden, shift_page
 from knowledge.documents.pdf.page_text import Segment
 
 if TYPE_CHECKING:
@@ -79,10 +79,8 @@ def _place(
 ) -> Iterator[Segment]:
     box = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, box)
-    left, bottom, *_ = page.get_bbox()
-    box.left, box.right, box.bottom, box.top = (
-        box.left - left, box.right - left, box.bottom - bottom, box.top - bottom
-    )  # fmt: skip
+    shown = shift_page(page).on_rect(box.left, box.bottom, box.right, box.top)
+    box.left, box.bottom, box.right, box.top = shown
     beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
     nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
     label = min(segments, key=lambda one: _find_distance(one, box), default=None)

@@ -94,15 +94,22 @@ def find_size(page: "PdfPage") -> Size:
     return (width, height) if page.get_rotation() in (0, 180) else (height, width)
 
 
+def shift_page(page: "PdfPage") -> "PdfMatrix":
+    """Return the matrix that moves the shown part of a page to the lower left corner."""
+    from pypdfium2 import PdfMatrix
+
+    left, bottom, *_ = page.get_bbox()
+    return PdfMatrix().translate(-left, -bottom)
+
+
 def list_objects(page: "PdfPage") -> "Iterator[tuple[PdfObject, PdfMatrix]]":
     """Yield the objects of a page and of the drawings on it.
 
     The matrix turns the coordinates of the object into those of the page.
     """
-    from pypdfium2 import PdfMatrix, raw
+    from pypdfium2 import raw
 
-    left, bottom, *_ = page.get_bbox()
-    matrices: dict[int | None, PdfMatrix] = {None: PdfMatrix().translate(-left, -bottom)}
+    matrices: dict[int | None, PdfMatrix] = {None: shift_page(page)}
     for drawn in page.get_objects(max_depth=_DEEPEST_DRAWING):
         outer = drawn.container
         matrix = matrices[None if outer is None else find_address(outer.raw)]
@@ -175,7 +182,7 @@ def _is_opaque(raw: Any, drawn: "PdfObject") -> bool:
 
 def _take_strikes(raw: Any, page: "PdfPage") -> Iterator[Box]:
     """Yield the lines with which annotations strike text out."""
-    left, bottom, *_ = page.get_bbox()
+    shift = shift_page(page)
     quad = raw.FS_QUADPOINTSF()
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page, at)
@@ -184,8 +191,8 @@ def _take_strikes(raw: Any, page: "PdfPage") -> Iterator[Box]:
             for number in range(raw.FPDFAnnot_CountAttachmentPoints(annotation)):
                 raw.FPDFAnnot_GetAttachmentPoints(annotation, number, quad)
                 xs = quad.x1, quad.x2, quad.x3, quad.x4
-                middle = (quad.y1 + quad.y2 + quad.y3 + quad.y4) / 4 - bottom
-                yield min(xs) - left, middle, max(xs) - left, middle
+                middle = (quad.y1 + quad.y2 + quad.y3 + quad.y4) / 4
+                yield shift.on_rect(min(xs), middle, max(xs), middle)
         raw.FPDFPage_CloseAnnot(annotation)
 
 

@@ -23,12 +23,13 @@ from knowledge.documents.pdf.page_objects import (
     VisiblePlaces,
     find_address,
     find_size,
+    shift_page,
     take_objects,
 )
 from knowledge.documents.pdf.tags import Tag, read_tags
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfObject, PdfPage, PdfTextPage
+    from pypdfium2 import PdfMatrix, PdfObject, PdfPage, PdfTextPage
 
 _GAP_OF_CELLS = 1.2
 """Maximum gap between two words of one segment, in font sizes."""
@@ -188,38 +189,44 @@ class _Word:
 
 
 class _Positions:
-    """Finds the positions of characters on a page, relative to the shown part of the page."""
+    """Finds the positions of characters on a page as a reader of their text sees them."""
 
     def __init__(self, page: "PdfPage", text_page: "PdfTextPage") -> None:
         from pypdfium2 import raw
 
         self._raw = raw
+        self._page = page
         self._text_page = text_page
-        self._size = find_size(page)
-        self._left, self._bottom, *_ = page.get_bbox()
+        self._matrices: dict[int, PdfMatrix] = {}
         self._point = ctypes.c_double(), ctypes.c_double()
         self._loose = raw.FS_RECTF()
         self._edges = tuple(ctypes.c_double() for _ in range(4))
 
     def find(self, index: int, turn: int) -> tuple[float, float, float]:
-        """Return the left end, the baseline and the right end of a character, as seen upright.
+        """Return the left end, the baseline and the right end of a character.
 
         For turned characters, PDFium provides only the tight box.
         """
+        matrix = self._find_matrix(turn)
         self._raw.FPDFText_GetCharOrigin(self._text_page, index, *self._point)
-        x, y = self._point[0].value - self._left, self._point[1].value - self._bottom
-        if not turn:
-            self._raw.FPDFText_GetLooseCharBox(self._text_page, index, self._loose)
-            return x, y, self._loose.right - self._left
-        left, base = turn_point(turn, x, y, self._size)
-        return left, base, self.find_box(index, turn)[2]
+        left, base = matrix.on_point(*(end.value for end in self._point))
+        if turn:
+            return left, base, self.find_box(index, turn)[2]
+        self._raw.FPDFText_GetLooseCharBox(self._text_page, index, self._loose)
+        return left, base, self._loose.right + matrix.e
 
     def find_box(self, index: int, turn: int) -> Box:
-        """Return the tight box of a character, as seen upright."""
+        """Return the tight box of a character."""
         self._raw.FPDFText_GetCharBox(self._text_page, index, *self._edges)
         left, right, bottom, top = (edge.value for edge in self._edges)
-        box = left - self._left, bottom - self._bottom, right - self._left, top - self._bottom
-        return turn_box(turn, box, self._size)
+        box: Box = self._find_matrix(turn).on_rect(left, bottom, right, top)
+        return box
+
+    def _find_matrix(self, turn: int) -> "PdfMatrix":
+        if turn not in self._matrices:
+            turned = turn_page(turn, find_size(self._page))
+            self._matrices[turn] = shift_page(self._page).multiply(turned)
+        return self._matrices[turn]
 
 
 class _CellEdges:
@@ -277,10 +284,10 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     ):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
-    taken = [
-        PageText(*turn_size(turn, size), by_turn.get(turn, []), is_tilted=turn % 90 > 0)
-        for turn in turns or [0]
-    ]
+    taken: list[PageText] = []
+    for turn in turns or [0]:
+        _, _, width, height = turn_page(turn, size).on_rect(0, 0, *size)
+        taken.append(PageText(width, height, by_turn.get(turn, []), is_tilted=turn % 90 > 0))
     first = turns[0] if turns else 0
     taken[0].hidden_words = len(hidden)
     taken[0].has_pictures = bool(objects.pictures)
@@ -297,8 +304,9 @@ def is_right_to_left(text: str) -> bool:
 def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:
     """Return lines as seen by a reader of text in a direction; short ones are left out."""
     strokes: list[Stroke] = []
+    matrix = turn_page(turn, size)
     for line in lines:
-        left, bottom, right, top = turn_box(turn, line, size)
+        left, bottom, right, top = matrix.on_rect(*line)
         if right - left >= max(_SHORTEST, top - bottom):
             strokes.append(Stroke(False, bottom, left, right))
         elif top - bottom >= _SHORTEST:
@@ -316,28 +324,16 @@ def find_turn(along: float, rise: float) -> int:
     return (upright if abs(degrees - upright) < _TILTED else 5 * round(degrees / 5)) % 360
 
 
-def turn_size(turn: int, size: Size) -> Size:
-    """Return the width and height of a page of `size` points for a reader of the turned text."""
-    _, _, right, top = turn_box(turn, (0, 0, *size), size)
-    return right, top
+def turn_page(turn: int, size: Size) -> "PdfMatrix":
+    """Return the matrix that turns positions on a page of `size` points for a reader of the text.
 
+    The text runs at `turn` degrees, see `find_turn`.
+    """
+    from pypdfium2 import PdfMatrix
 
-def turn_point(turn: int, x: float, y: float, size: Size) -> tuple[float, float]:
-    """Return a point of a page of `size` points, seen with the page turned for the text."""
-    along, rise = round(math.cos(math.radians(turn)), 9), round(math.sin(math.radians(turn)), 9)
-    width, height = size
-    left = min(0, along * width) + min(0, rise * height)
-    bottom = min(0, -rise * width) + min(0, along * height)
-    return along * x + rise * y - left, along * y - rise * x - bottom
-
-
-def turn_box(turn: int, box: Box, size: Size) -> Box:
-    """Return left, bottom, right and top of a box, seen with the page turned for the text."""
-    if not turn:
-        return box
-    corners = [turn_point(turn, x, y, size) for x in box[::2] for y in box[1::2]]
-    xs, ys = zip(*corners, strict=True)
-    return min(xs), min(ys), max(xs), max(ys)
+    turned = PdfMatrix().rotate(turn)
+    left, bottom, *_ = turned.on_rect(0, 0, *size)
+    return turned.translate(-left, -bottom)
 
 
 def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
@@ -445,7 +441,8 @@ def _is_visible(word: Sequence[_Glyph], places: VisiblePlaces, size: Size) -> bo
         return True
     lowest, highest = (first.base + share * face.size for share in _HEIGHT)
     left, right = min(glyph.left for glyph in word), max(glyph.right for glyph in word)
-    box = turn_box(-face.turn % 360, (left, lowest, right, highest), turn_size(face.turn, size))
+    turned = turn_page(face.turn, size).on_rect(0, 0, *size)
+    box = turn_page(-face.turn, turned[2:]).on_rect(left, lowest, right, highest)
     return places.show(box, first.drawn)
 
 
@@ -772,8 +769,9 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
 def _list_rules(boxes: list[Box], turn: int, size: Size) -> list[DrawnRule]:
     """Return the horizontal edges of paths."""
     rules: list[DrawnRule] = []
+    matrix = turn_page(turn, size)
     for box in boxes:
-        left, bottom, right, top = turn_box(turn, box, size)
+        left, bottom, right, top = matrix.on_rect(*box)
         if right - left > 20:
             rules.append(DrawnRule(left, right, top))
             if top - bottom > 3:

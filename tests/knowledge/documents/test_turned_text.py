@@ -8,7 +8,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import BlockKind
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.page_text import find_turn, turn_box, turn_point, turn_size
+from knowledge.documents.pdf.page_text import find_turn, turn_page
 
 WIDTH, HEIGHT = A4
 ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))
@@ -74,9 +74,9 @@ def test_a_place_is_turned_with_the_direction_of_its_text(
     size = (100.0, 200.0)
 
     assert find_turn(along, rise) == turn
-    assert turn_point(turn, 10, 30, size) == point
-    assert turn_box(turn, (0, 0, *size), size) == (0, 0, *turn_size(turn, size))
-    assert turn_size(turn, size) == ((200, 100) if turn in (90, 270) else size)
+    assert turn_page(turn, size).on_point(10, 30) == pytest.approx(point)
+    turned = (200, 100) if turn in (90, 270) else size
+    assert turn_page(turn, size).on_rect(0, 0, *size) == pytest.approx((0, 0, *turned))
 
 
 def test_text_that_is_drawn_askew_stands_behind_the_rows_that_it_crosses() -> None:
