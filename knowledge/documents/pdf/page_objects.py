@@ -58,9 +58,16 @@ class VisiblePlaces:
     """
 
     def __init__(self, page: "PdfPage", objects: PageObjects) -> None:
+        from pypdfium2 import raw
+
         self._pictures = objects.pictures
         self._covers = objects.covers
-        self._numbers = {find_address(text.raw): at for at, text in enumerate(objects.texts)}
+        # Letters that are the clipping path of a box are drawn by it.
+        self._numbers = {
+            find_address(text.raw): at
+            for at, text in enumerate(objects.texts)
+            if raw.FPDFTextObj_GetTextRenderMode(text.raw) < raw.FPDF_TEXTRENDERMODE_FILL_CLIP
+        }
         width, self._height = find_size(page)
         self._is_empty = min(width, self._height) < 1
         if not self._is_empty:

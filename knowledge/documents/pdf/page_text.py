@@ -163,6 +163,15 @@ class _Glyph:
     has_drawn_space: bool
     drawn: int | None
     """The address of the drawn text that the glyph belongs to."""
+    middle: float = 0.0
+    height: float = 0.0
+    """Of digits and signs, with the middle above the baseline, in font sizes."""
+
+    def shrink(self) -> "_Glyph":
+        """Return a glyph whose size and baseline are those of a digit with its height."""
+        face = replace(self.typeface, size=_SCRIPT * self.typeface.size)
+        base = self.base + (self.middle - _SCRIPT * _DIGIT_MIDDLE) * self.typeface.size
+        return replace(self, typeface=face, base=base)
 
     @property
     def widest_gap(self) -> float:
@@ -276,7 +285,7 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     size = find_size(page)
     objects = take_objects(page)
     by_turn: dict[int, list[Segment]] = {}
-    glyphs = _restore_repeated(_take_glyphs(page, text_page), objects.texts)
+    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), objects.texts)
     hidden: list[_Glyph] = []
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     for turn, segment in _take_segments(
@@ -394,21 +403,30 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
         address = find_address(drawn)
         glyph = _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
-            glyph = _place_script(glyph, positions.find_box(index, typeface.turn))
+            _, bottom, _, top = positions.find_box(index, typeface.turn)
+            middle = ((bottom + top) / 2 - base) / typeface.size
+            glyph = replace(glyph, middle=middle, height=(top - bottom) / typeface.size)
         yield glyph
         has_space = has_drawn_space = False
 
 
-def _place_script(glyph: _Glyph, box: Box) -> _Glyph:
-    """Return a glyph; digits and signs that a font has as raised or lowered are smaller ones."""
-    size = glyph.typeface.size
-    middle, height = (box[1] + box[3]) / 2 - glyph.base, (box[3] - box[1]) / size
-    is_digit = glyph.text.isdecimal() and _LEAST_SCRIPT < height < _HIGHEST_SCRIPT
-    is_raised = middle > _RAISED_MIDDLE * size and (is_digit or glyph.text in _SIGNS)
-    if not is_raised and not (is_digit and middle < _LOWERED_MIDDLE * size):
-        return glyph
-    face = replace(glyph.typeface, size=size * _SCRIPT)
-    return replace(glyph, typeface=face, base=glyph.base + middle - face.size * _DIGIT_MIDDLE)
+def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
+    """Yield glyphs; digits that a font has as raised or lowered, and their signs, are smaller."""
+    sign: _Glyph | None = None
+    for glyph in glyphs:
+        is_script = (
+            glyph.text.isdecimal()
+            and _LEAST_SCRIPT < glyph.height < _HIGHEST_SCRIPT
+            and not _LOWERED_MIDDLE < glyph.middle < _RAISED_MIDDLE
+        )
+        if sign is not None:
+            is_part = is_script and min(sign.middle, glyph.middle) > _RAISED_MIDDLE
+            yield sign.shrink() if is_part else sign
+        sign = glyph if glyph.text in _SIGNS else None
+        if sign is None:
+            yield glyph.shrink() if is_script else glyph
+    if sign is not None:
+        yield sign
 
 
 def _keep_visible(
@@ -760,7 +778,8 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
         size=round(max(min(abs(scaled), 500.0), 1.0) * 2) / 2,
         is_bold=any(word in name for word in _BOLD),
         is_code=any(word in name for word in _CODE),
-        turn=find_turn(matrix.a, matrix.b),
+        # A negative size turns the letters, too.
+        turn=find_turn(matrix.a * size.value, matrix.b * size.value),
         has_outlines=data.value > 0,
         is_embedded=bool(font) and raw.FPDFFont_GetIsEmbedded(font) == 1,
     )

@@ -102,3 +102,19 @@ def test_text_that_is_drawn_askew_stands_behind_the_rows_that_it_crosses() -> No
         "| Seal | IP 54 |",
     ]
     assert (mark.kind, mark.text) == (BlockKind.TEXT, "DRAFT")
+
+
+def test_letters_of_a_negative_size_in_a_turned_drawing_are_upright() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.drawString(60, 700, "Partner's share of income")
+    text = canvas.beginText()
+    text.setTextTransform(-1, 0, 0, -1, 60, 680)
+    text.setFont("Helvetica", -12)
+    text.textOut("of the year 2022")
+    canvas.drawText(text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "Partner's share of income of the year 2022"
