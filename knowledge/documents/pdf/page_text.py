@@ -218,11 +218,12 @@ class _Positions:
         """
         matrix = self._find_matrix(turn)
         self._raw.FPDFText_GetCharOrigin(self._text_page, index, *self._point)
-        left, base = matrix.on_point(*(end.value for end in self._point))
+        x, y = self._point
         if turn:
+            left, base = matrix.on_point(x.value, y.value)
             return left, base, self.find_box(index, turn)[2]
         self._raw.FPDFText_GetLooseCharBox(self._text_page, index, self._loose)
-        return left, base, self._loose.right + matrix.e
+        return x.value + matrix.e, y.value + matrix.f, self._loose.right + matrix.e
 
     def find_box(self, index: int, turn: int) -> Box:
         """Return the tight box of a character."""
@@ -459,8 +460,10 @@ def _is_visible(word: Sequence[_Glyph], places: VisiblePlaces, size: Size) -> bo
         return True
     lowest, highest = (first.base + share * face.size for share in _HEIGHT)
     left, right = min(glyph.left for glyph in word), max(glyph.right for glyph in word)
-    turned = turn_page(face.turn, size).on_rect(0, 0, *size)
-    box = turn_page(-face.turn, turned[2:]).on_rect(left, lowest, right, highest)
+    box = left, lowest, right, highest
+    if face.turn:
+        turned = turn_page(face.turn, size).on_rect(0, 0, *size)
+        box = turn_page(-face.turn, turned[2:]).on_rect(*box)
     return places.show(box, first.drawn)
 
 
