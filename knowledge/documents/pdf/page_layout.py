@@ -96,7 +96,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
         tables, segments = take_tables(number, segments, text.strokes)
         for table in tables.values():
             table.fills_page = fills_page(table.lowest, text.height)
-        notes, segments = take_notes(segments, text.rules)
+        notes, segments = take_notes(segments, text.rules, _EDGE * text.height)
         groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
     for group in groups:
@@ -295,19 +295,21 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
 
 
 def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
-    """Return the `id` of lines with entries, and of the lines above in which these begin."""
-    begun = {
-        id(above)
-        for above, line in pairwise(lines)
-        if id(line) in entries
-        and above.table is None
-        and (above.size, above.is_bold) == (line.size, line.is_bold)
-        and 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
-        and (
-            SMALL_START.match(line.text)
-            or (above.text[:1].isdecimal() and not line.text[:1].isdecimal())
+    """Return the `id` of lines with entries and, if most lines have one, of those that begin one.
+
+    Such a line is above an entry that begins with a small letter or, unlike the line, no number.
+    """
+    begun = {id(line) for line in lines} & entries
+    if 2 * len(begun) <= len(lines):
+        return entries
+    for line, above in pairwise(reversed(lines)):
+        is_near = 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
+        is_same = (above.size, above.is_bold) == (line.size, line.is_bold)
+        is_open = SMALL_START.match(line.text) is not None or (
+            above.text[:1].isdecimal() and not line.text[:1].isdecimal()
         )
-    }
+        if id(line) in begun and above.table is None and is_near and is_same and is_open:
+            begun.add(id(above))
     return entries | begun
 
 

@@ -2,27 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
 from knowledge.documents.pdf.text_lines import Line
 
 _LEAST_DIFFERENCE = 0.08
 """Least difference between the sizes of a note and of the prose, relative to the prose."""
-_SMALLER = 0.95
+_WIDEST = 0.6
+"""Largest width of a note, relative to the prose."""
 _PITCH = 1.7
 _LEAST_GAP = 0.8
 _LEAST_LINES = 2
 _LEAST_LETTERS = 22
 """Of a line of prose."""
+_LETTERS_OF_NOTE = 6
+"""Least number of letters of its lines on average, unlike bullets and numbers in another size."""
 _SAME_LINE = 1.5
 _ENDS = (".", "!", "?", ":")
 
 
 def take_notes(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule]
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], lowest: float
 ) -> tuple[list[list[Segment]], list[Segment]]:
-    """Return the notes, and the other segments.
+    """Return the notes above the `lowest` position, and the other segments.
 
     The lines of a note are in another size than the prose at its one side, which goes on above it
     or has other baselines. Cells of a table begin on one line and have rules between their rows.
@@ -35,12 +38,12 @@ def take_notes(
     others = (one for one in segments if abs(one.size - usual) >= _LEAST_DIFFERENCE * usual)
     notes = [
         stack for stack in _list_stacks(others)
-        if len(stack) >= _LEAST_LINES and _is_note(stack, segments, prose, rules)
+        if len(stack) >= _LEAST_LINES
+        and sum(len(one.text) for one in stack) >= _LETTERS_OF_NOTE * len(stack)
+        and stack[-1].base > lowest
+        and _is_note(stack, segments, prose, rules)
     ]  # fmt: skip
     taken = {id(segment) for note in notes for segment in note}
-    for segment in chain.from_iterable(notes):
-        # A note is no heading, whatever its size.
-        segment.size = min(segment.size, _SMALLER * usual)
     return notes, [segment for segment in segments if id(segment) not in taken]
 
 
@@ -90,6 +93,8 @@ def _is_note(
     )
     long = [one for one in beside if one.size != stack[0].size and len(one.text) >= _LEAST_LETTERS]
     if not is_apart or not long or 2 * len(long) < len(beside):
+        return False
+    if right - left > _WIDEST * max(one.right - one.left for one in long):
         return False
     if any(
         lowest < rule.base < highest and rule.left < right and left < rule.right for rule in rules
