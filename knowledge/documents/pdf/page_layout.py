@@ -96,7 +96,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
         tables, segments = take_tables(number, segments, text.strokes)
         for table in tables.values():
             table.fills_page = fills_page(table.lowest, text.height)
-        notes, segments = take_notes(segments, text.rules, _EDGE * text.height)
+        notes, segments = take_notes(segments, tables, text.rules, _EDGE * text.height)
         groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
     for group in groups:

@@ -1,7 +1,7 @@
 """Finds notes beside prose, such as those in a margin, so that no line is made of both."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
@@ -23,10 +23,14 @@ _ENDS = (".", "!", "?", ":")
 
 
 def take_notes(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule], lowest: float
+    segments: Sequence[Segment],
+    tables: Container[int],
+    rules: Sequence[DrawnRule],
+    lowest: float,
 ) -> tuple[list[list[Segment]], list[Segment]]:
     """Return the notes above the `lowest` position, and the other segments.
 
+    `tables` are the `id` of the segments that represent tables.
     The lines of a note are in another size than the prose at its one side, which goes on above it
     or has other baselines. Cells of a table begin on one line and have rules between their rows.
     """
@@ -35,7 +39,10 @@ def take_notes(
         letters[segment.size] += len(segment.text)
     usual = max(letters, key=lambda size: letters[size], default=0.0)
     prose = [segment for segment in segments if segment.size == usual]
-    others = (one for one in segments if abs(one.size - usual) >= _LEAST_DIFFERENCE * usual)
+    others = (
+        one for one in segments
+        if id(one) not in tables and abs(one.size - usual) >= _LEAST_DIFFERENCE * usual
+    )  # fmt: skip
     notes = [
         stack for stack in _list_stacks(others)
         if len(stack) >= _LEAST_LINES
