@@ -153,6 +153,14 @@ def test_the_letters_of_a_ligature_that_is_wider_than_high_are_one_word() -> Non
     assert page.content == "Homeoffice"
 
 
+def test_a_typographic_hyphen_at_the_end_of_a_line_is_a_hyphen() -> None:
+    shown = "num*) Tj 0 -14 Td (ber of calls"
+
+    assert (
+        read(print_mapped(shown, "beginbfchar <2A> <2010> endbfchar")).content == "number of calls"
+    )
+
+
 @pytest.mark.parametrize("sign", ["F0B7", "0099", "0088", "2022"])
 def test_an_item_may_have_the_bullet_of_a_symbol_font(sign: str) -> None:
     page = read(print_mapped("* Apples", f"beginbfchar <2A> <{sign}> endbfchar"))
