@@ -20,6 +20,9 @@ def _write_raised(text: str) -> str:
     """Return superscript text with its mark: `^6`, `^(n+1)`; words such as `th` and symbols need
     none.
     """
+    if text[-1] == ")" and "(" not in text:
+        # The mark of a footnote `1)`.
+        return f"[{text}]"
     is_mark = not any(character.isalnum() for character in text) and text != "\u221e"
     if is_mark or text[0] in ":,;." or (len(text) > 1 and text.isalpha()) or text == "\u00ba":
         return text

@@ -4,11 +4,15 @@ import ctypes
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.pdf.page_objects import is_hidden, shift_page
 from knowledge.documents.pdf.page_text import Segment
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
+COMMENT = ("comment", "comments on pages are not part of the text")
+HIDDEN = ("hidden word", "its page does not show it")
 _MOST_ANNOTATIONS = 5_000
 _LONGEST = 20_000
 _SIZE = 10.0
@@ -17,16 +21,15 @@ _FURTHER_ABOVE = 3.0
 
 
 def take_annotations(
-    document: "PdfDocument", page: "PdfPage", segments: list[Segment]
-) -> tuple[list[Segment], int]:
-    """Return the values of form fields and texts on a page, and the number of its comments.
+    document: "PdfDocument", page: "PdfPage", segments: list[Segment], left_out: LeftOutCounts
+) -> list[Segment]:
+    """Return the values of form fields and texts on a page; comments and hidden values are counted.
 
     A value is on the same line as the text beside its field.
     """
     from pypdfium2 import raw
 
     taken: list[Segment] = []
-    comments = 0
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page, at)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
@@ -36,11 +39,13 @@ def take_annotations(
         elif kind == raw.FPDF_ANNOT_FREETEXT:
             shown = _read_contents(raw, annotation)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
-            comments += bool(_read_contents(raw, annotation))
-        if shown:
-            taken += _place(raw, annotation, shown, segments)
+            left_out.add(*COMMENT, count=bool(_read_contents(raw, annotation)))
+        if is_hidden(raw, annotation):
+            left_out.add(*HIDDEN, count=len(shown.split()))
+        elif shown:
+            taken += _place(raw, page, annotation, shown, segments)
         raw.FPDFPage_CloseAnnot(annotation)
-    return taken, comments
+    return taken
 
 
 def _read_field(raw: Any, form: Any, annotation: Any) -> str:
@@ -69,9 +74,13 @@ def _read_text(fill: Callable[[Any, int], int]) -> str:
     return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()
 
 
-def _place(raw: Any, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
+def _place(
+    raw: Any, page: "PdfPage", annotation: Any, text: str, segments: list[Segment]
+) -> Iterator[Segment]:
     box = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, box)
+    shown = shift_page(page).on_rect(box.left, box.bottom, box.right, box.top)
+    box.left, box.bottom, box.right, box.top = shown
     beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
     nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
     label = min(segments, key=lambda one: _find_distance(one, box), default=None)

@@ -4,14 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
+from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
+    SMALL_START,
     Line,
     TextTable,
     fills_page,
@@ -23,6 +25,7 @@ _CONTENTS_LINE = re.compile(
     r"[^\n]{1,200}?(?:(?:\.[ \u00a0]?){4,}|\u2026{2,})[ \u00a0]{0,9}[\divxlc]{1,6}\Z"
 )
 _ENTRY = re.compile(r"(\S.{0,200}?)[ \u00a0]{1,3}(?:(\d{1,4})|[ivxlc]{1,6})\Z")
+_ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
 _DIGITS = re.compile(r"\d{1,18}")
 _HEAD = "running head or foot"
 _CONTENTS = "contents line"
@@ -30,6 +33,7 @@ _FURNITURE = "repeated on pages or part of their layout"
 _LEAST_CONTENTS = 3
 _ENTRY_LINES = 2
 """Maximum number of lines of an entry of a table of contents."""
+_PITCH_OF_ENTRY = 1.7
 _LEAST_TAGGED = 0.9
 _MOST_BESIDE = 0.2
 _LAST = 1_000_000
@@ -85,22 +89,34 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
     tables: Mapping[int, TextTable] = {}
+    notes: Sequence[list[Segment]] = ()
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
         tables, segments = take_tables(number, segments, text.strokes)
         for table in tables.values():
             table.fills_page = fills_page(table.lowest, text.height)
+        notes, segments = take_notes(segments, tables, text.rules, _EDGE * text.height)
         groups = _split_columns(segments, _PageTables(text, tables), depth=2)
     lines: list[Line] = []
     for group in groups:
-        column = (min(line.left for line in group), max(line.right for line in group))
-        for line in find_lines(group, tables):
-            frame = line.table if line.table is not None and not line.table.rows else None
-            for own in [line] if frame is None else find_lines(frame.segments):
-                own.column, own.page = column if frame is None else frame.columns[0], number
-                lines.append(own)
+        lines += _find_lines_of(group, number, tables)
+    for note in notes:
+        place_note(lines, _find_lines_of(note, number, {}))
     return LaidOutPage(number, text, lines)
+
+
+def _find_lines_of(
+    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
+) -> list[Line]:
+    column = (min(line.left for line in group), max(line.right for line in group))
+    lines = []
+    for line in find_lines(group, tables):
+        frame = line.table if line.table is not None and not line.table.rows else None
+        for own in [line] if frame is None else find_lines(frame.segments):
+            own.column, own.page = column if frame is None else frame.columns[0], number
+            lines.append(own)
+    return lines
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
@@ -117,6 +133,10 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
     shown: set[str] = set()
     for page in pages:
+        if page.text.is_tilted:
+            # Such text is no heading, whatever its size.
+            for segment in chain.from_iterable(line.segments for line in page.lines):
+                segment.size = min(segment.size, usual)
         kept = []
         for line, what in _find_furniture(page, repeated, usual):
             what = _HEAD if id(line) in titles else what
@@ -173,9 +193,10 @@ def _find_furniture(
     """Yield the lines of a page, each with its kind if it is not content."""
     edges = {id(line) for line in _edge_lines(page)}
     ends = {id(line) for line in page.lines[:1] + page.lines[-1:]}
-    contents = {
+    leaders = {
         id(line) for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
     }
+    contents = _add_beginnings(page.lines, leaders) if len(leaders) >= _LEAST_CONTENTS else set()
     for line in page.lines:
         what = ""
         is_same = repeated.get(_bare(line.text))
@@ -186,7 +207,7 @@ def _find_furniture(
             what = "page number"
         elif id(line) in edges and _is_margin_note(line, page, usual):
             what = "small line at the edge of a page"
-        elif len(contents) >= _LEAST_CONTENTS and id(line) in contents:
+        elif id(line) in contents:
             what = _CONTENTS
         yield line, what
 
@@ -258,20 +279,52 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
     for page in pages:
         offsets = {
             at: {
-                int(match[2]) - place
-                for place in places.get(_name(match[1]), set()) - {page.number}
-                if match[2]
+                int(number) - place
+                for title, number in entries
+                for place in places.get(_name(title), set()) - {page.number}
+                if number
             }
             for at, line in enumerate(page.lines)
-            if line.table is None and (match := _ENTRY.match(line.text)) and _name(match[1])
+            if line.table is None and (entries := _list_entries(line))
         }
         common = Counter(chain.from_iterable(offsets.values())).most_common(1)
         if not common or common[0][1] < _LEAST_CONTENTS:
             continue
-        for entries in _group_near(sorted(offsets)):
-            if any(common[0][0] in offsets[at] for at in entries):
-                found.update(map(id, page.lines[entries[0] : entries[-1] + 1]))
+        for group in _group_near(sorted(offsets)):
+            if any(common[0][0] in offsets[at] for at in group):
+                found.update(map(id, page.lines[group[0] : group[-1] + 1]))
+        found = _add_beginnings(page.lines, found)
     return found
+
+
+def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
+    """Return the `id` of lines with entries and, if most lines have one, of those that begin one.
+
+    Such a line is above an entry that begins with a small letter or, unlike the line, no number.
+    """
+    begun = {id(line) for line in lines} & entries
+    if 2 * len(begun) <= len(lines):
+        return entries
+    for line, above in pairwise(reversed(lines)):
+        is_near = 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
+        is_same = (above.size, above.is_bold) == (line.size, line.is_bold)
+        is_open = SMALL_START.match(line.text) is not None or (
+            above.text[:1].isdecimal() and not line.text[:1].isdecimal()
+        )
+        if id(line) in begun and above.table is None and is_near and is_same and is_open:
+            begun.add(id(above))
+    return entries | begun
+
+
+def _list_entries(line: Line) -> list[tuple[str, str]]:
+    """Return the titles of a line, each with the digits of its number, behind or before it."""
+    match = _ENTRY.match(line.text)
+    if match is not None:
+        return [(match[1], match[2] or "")] if _name(match[1]) else []
+    text = "\n".join(segment.text for segment in line.segments)
+    entries = [(title, number) for number, title in _ENTRY_OF_COLUMN.findall(text)]
+    letters = sum(len(title) + len(number) + 1 for title, number in entries)
+    return entries if letters + len(entries) - 1 == len(text) else []
 
 
 def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:
@@ -311,7 +364,7 @@ def _edge_lines(page: LaidOutPage) -> list[Line]:
     return [
         line
         for line in page.lines
-        if line.lowest > height * (1 - _EDGE) or line.base < height * _EDGE
+        if page.text.is_tilted or line.lowest > height * (1 - _EDGE) or line.base < height * _EDGE
     ]
 
 

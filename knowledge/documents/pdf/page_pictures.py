@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.page import Block, BlockKind, Picture
 from knowledge.documents.pdf.page_layout import LaidOutPage
+from knowledge.documents.pdf.page_objects import list_objects
 from knowledge.documents.pdf.text_lines import Line
 from knowledge.documents.pictures import (
     LARGEST_PICTURE,
@@ -55,8 +56,10 @@ def take_pictures(page: "PdfPage", number: int) -> Iterator[PagePicture]:
 
     width, height = page.get_size()
     left_to_take = MOST_PICTURES
-    for drawn in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=4):
-        left, bottom, right, top = drawn.get_bounds()
+    for drawn, matrix in list_objects(page):
+        if drawn.type != raw.FPDF_PAGEOBJ_IMAGE:
+            continue
+        left, bottom, right, top = matrix.on_rect(*drawn.get_bounds())
         size = right - left, top - bottom
         is_figure = min(size) >= _LEAST_SIDE and size[0] * size[1] < _LARGEST_SHARE * width * height
         if not is_figure or not isinstance(drawn, PdfImage) or left_to_take <= 0:

@@ -12,16 +12,24 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.pdf.page_objects import (
+    Box,
+    Size,
+    VisiblePlaces,
+    find_address,
+    find_size,
+    shift_page,
+    take_objects,
+)
 from knowledge.documents.pdf.tags import Tag, read_tags
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfObject, PdfPage, PdfTextPage
+    from pypdfium2 import PdfMatrix, PdfObject, PdfPage, PdfTextPage
 
 _GAP_OF_CELLS = 1.2
 """Maximum gap between two words of one segment, in font sizes."""
@@ -36,10 +44,14 @@ _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_LEAST_SCRIPT, _HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.2, 0.5, 0.48, 0.12
+"""Height and middle of the raised and lowered digits of a font, in sizes of its other digits."""
+_SIGNS = "+-\u2212\u2013"
+_SCRIPT, _DIGIT_MIDDLE = 0.6, 0.33
 _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
-_INSIDE = 0.05
-"""How far inside of a letter, in font sizes, the line that strikes it out may begin."""
+_ENDS = (0.05, 0.5)
+"""How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
 _LEAST_SPACED = 5
 _WIDER = 1.4
 """How many times wider than usual the space between words is if the letters are spaced out."""
@@ -48,14 +60,17 @@ _TEX_BULLET = 0x88
 names.
 """
 _HYPHEN = 2
+_TILTED = 15
+"""Minimum angle in degrees between text and the nearest side of the page if it is drawn askew."""
+_LATIN = "\u0100"
+_HEIGHT = (-0.2, 0.75)
+"""From where to where letters reach, in font sizes above the baseline."""
 _LEAST_SHIFT = 0.15
 """Minimum distance between a letter and the same letter after it, in font sizes."""
 _SAME_SHAPE = 0.02
 """Maximum difference in points between the edges of two shapes of a letter."""
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
-_MOST_RULES = 5_000
-_MOST_STROKES = 20_000
 _MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -65,16 +80,7 @@ _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
     "monaco", "iosevka",
 )  # fmt: skip
-Size = tuple[float, float]
-Box = tuple[float, float, float, float]
-THICKEST = 3.0
-"""Maximum thickness of a line in points; a thicker filled box is not a line."""
 _SHORTEST = 3.0
-_STRAIGHT = 0.7
-_MOST_POINTS = 4_000
-"""Maximum number of points of a path; a path with more is a drawing."""
-
-PathPoint = tuple[float, float]
 
 
 @dataclass(slots=True)
@@ -120,7 +126,10 @@ class Stroke:
 
 @dataclass(slots=True)
 class PageText:
-    """The content of a page; `has_pictures` states whether a page without text may be a scan."""
+    """The content of a page in one direction; `has_pictures`: without text, it may be a scan.
+
+    Text that `is_tilted` is drawn askew, such as a watermark or the labels of a chart.
+    """
 
     width: float
     height: float
@@ -128,15 +137,8 @@ class PageText:
     rules: list[DrawnRule] = field(default_factory=list)
     strokes: list[Stroke] = field(default_factory=list)
     has_pictures: bool = False
-
-
-class TextDirection(Enum):
-    """The direction of text on a page, in quarter turns counterclockwise."""
-
-    NONE = 0
-    UP = 1
-    UPSIDE_DOWN = 2
-    DOWN = 3
+    hidden_words: int = 0
+    is_tilted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,10 @@ class _Typeface:
     size: float
     is_bold: bool
     is_code: bool
-    turn: TextDirection = TextDirection.NONE
+    turn: int = 0
     tag: Tag | None = None
+    has_outlines: bool = False
+    is_embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,15 @@ class _Glyph:
     has_drawn_space: bool
     drawn: int | None
     """The address of the drawn text that the glyph belongs to."""
+    middle: float = 0.0
+    height: float = 0.0
+    """Of digits and signs, with the middle above the baseline, in font sizes."""
+
+    def shrink(self) -> "_Glyph":
+        """Return a glyph whose size and baseline are those of a digit with its height."""
+        face = replace(self.typeface, size=_SCRIPT * self.typeface.size)
+        base = self.base + (self.middle - _SCRIPT * _DIGIT_MIDDLE) * self.typeface.size
+        return replace(self, typeface=face, base=base)
 
     @property
     def widest_gap(self) -> float:
@@ -175,23 +188,55 @@ class _Glyph:
 
 @dataclass(slots=True)
 class _Word:
-    """A word on a page with right-to-left text; `start` is where its last glyph begins."""
+    """A word on a page with right-to-left text; `end` is where its last glyph ends."""
 
     segment: Segment
-    turn: TextDirection
+    turn: int
     is_reversed: bool
     first: _Glyph
-    start: int = 0
+    end: int = 1
 
 
-@dataclass(slots=True)
-class _Objects:
-    """What a page shows: the positions of its paths, their straight lines, texts and pictures."""
+class _Positions:
+    """Finds the positions of characters on a page as a reader of their text sees them."""
 
-    boxes: list[Box] = field(default_factory=list)
-    lines: list[Box] = field(default_factory=list)
-    texts: "list[PdfObject]" = field(default_factory=list)
-    has_pictures: bool = False
+    def __init__(self, page: "PdfPage", text_page: "PdfTextPage") -> None:
+        from pypdfium2 import raw
+
+        self._raw = raw
+        self._page = page
+        self._text_page = text_page
+        self._matrices: dict[int, PdfMatrix] = {}
+        self._point = ctypes.c_double(), ctypes.c_double()
+        self._loose = raw.FS_RECTF()
+        self._edges = tuple(ctypes.c_double() for _ in range(4))
+
+    def find(self, index: int, turn: int) -> tuple[float, float, float]:
+        """Return the left end, the baseline and the right end of a character.
+
+        For turned characters, PDFium provides only the tight box.
+        """
+        matrix = self._find_matrix(turn)
+        self._raw.FPDFText_GetCharOrigin(self._text_page, index, *self._point)
+        x, y = self._point
+        if turn:
+            left, base = matrix.on_point(x.value, y.value)
+            return left, base, self.find_box(index, turn)[2]
+        self._raw.FPDFText_GetLooseCharBox(self._text_page, index, self._loose)
+        return x.value + matrix.e, y.value + matrix.f, self._loose.right + matrix.e
+
+    def find_box(self, index: int, turn: int) -> Box:
+        """Return the tight box of a character."""
+        self._raw.FPDFText_GetCharBox(self._text_page, index, *self._edges)
+        left, right, bottom, top = (edge.value for edge in self._edges)
+        box: Box = self._find_matrix(turn).on_rect(left, bottom, right, top)
+        return box
+
+    def _find_matrix(self, turn: int) -> "PdfMatrix":
+        if turn not in self._matrices:
+            turned = turn_page(turn, find_size(self._page))
+            self._matrices[turn] = shift_page(self._page).multiply(turned)
+        return self._matrices[turn]
 
 
 class _CellEdges:
@@ -200,9 +245,9 @@ class _CellEdges:
     def __init__(self, lines: list[Box], size: Size) -> None:
         self._lines = lines
         self._size = size
-        self._sorted: dict[tuple[TextDirection, bool], list[Stroke]] = {}
+        self._sorted: dict[tuple[int, bool], list[Stroke]] = {}
 
-    def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
+    def part(self, current: Segment, left: float, turn: int) -> bool:
         """Return whether a line separates a segment from a character that begins at `left`."""
         if left - current.right < _LEAST_GAP_OF_CELLS:
             return False
@@ -216,19 +261,15 @@ class _CellEdges:
                 return True
         return False
 
-    def list_strikes(self, segment: Segment, turn: TextDirection) -> list[Stroke]:
-        """Return the lines through the middle of a segment that end where its text does."""
+    def list_strikes(self, segment: Segment, glyphs: Sequence[_Glyph], turn: int) -> list[Stroke]:
+        """Return the lines that strike out glyphs of a segment."""
         level = self._list_strokes(turn, is_vertical=False)
         lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
-        return [
-            stroke for stroke in level[first:last]
-            if segment.left - segment.size / 2 <= stroke.start
-            and stroke.end <= segment.right + segment.size / 2
-        ]  # fmt: skip
+        return [stroke for stroke in level[first:last] if _strikes_out(stroke, glyphs)]
 
-    def _list_strokes(self, turn: TextDirection, *, is_vertical: bool) -> list[Stroke]:
+    def _list_strokes(self, turn: int, *, is_vertical: bool) -> list[Stroke]:
         key = (turn, is_vertical)
         if key not in self._sorted:
             strokes = turn_strokes(self._lines, turn, self._size)
@@ -242,19 +283,24 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
 
     There is one `PageText` per text direction, the one with the most letters first.
     """
-    size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
-    objects = _take_objects(page)
-    by_turn: dict[TextDirection, list[Segment]] = {}
-    glyphs = _restore_repeated(_take_glyphs(text_page, size, read_tags(page)), objects.texts)
-    for turn, segment in _take_segments(text_page, glyphs, _CellEdges(objects.lines, size)):
+    size = find_size(page)
+    objects = take_objects(page)
+    by_turn: dict[int, list[Segment]] = {}
+    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), objects.texts)
+    hidden: list[_Glyph] = []
+    shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
+    for turn, segment in _take_segments(
+        text_page, shown, _CellEdges(objects.lines + objects.strikes, size)
+    ):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
-    taken = [
-        PageText(*turn_size(turn, size), segments=by_turn.get(turn, []))
-        for turn in turns or [TextDirection.NONE]
-    ]
-    first = turns[0] if turns else TextDirection.NONE
-    taken[0].has_pictures = objects.has_pictures
+    taken: list[PageText] = []
+    for turn in turns or [0]:
+        _, _, width, height = turn_page(turn, size).on_rect(0, 0, *size)
+        taken.append(PageText(width, height, by_turn.get(turn, []), is_tilted=turn % 90 > 0))
+    first = turns[0] if turns else 0
+    taken[0].hidden_words = len(hidden)
+    taken[0].has_pictures = bool(objects.pictures)
     taken[0].rules = _list_rules(objects.boxes, first, size)
     taken[0].strokes = turn_strokes(objects.lines, first, size)
     return taken
@@ -265,33 +311,12 @@ def is_right_to_left(text: str) -> bool:
     return _RIGHT_TO_LEFT.search(text) is not None
 
 
-def take_strokes(drawn: "PdfObject") -> list[Box]:
-    """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
-    from pypdfium2 import raw
-
-    fill, stroked = ctypes.c_int(), ctypes.c_int()
-    if not raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked):
-        return []
-    if not fill.value and not stroked.value:
-        return []
-    left, bottom, right, top = drawn.get_bounds()
-    if right - left <= THICKEST or top - bottom <= THICKEST:
-        x, y = (left + right) / 2, (bottom + top) / 2
-        if right - left > top - bottom:
-            return [(left, y, right, y)]
-        return [(x, bottom, x, top)]
-    if not stroked.value:
-        return []
-    matrix = raw.FS_MATRIX()
-    raw.FPDFPageObj_GetMatrix(drawn.raw, matrix)
-    return list(_find_straight(raw, drawn.raw, matrix))
-
-
-def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stroke]:
+def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:
     """Return lines as seen by a reader of text in a direction; short ones are left out."""
     strokes: list[Stroke] = []
+    matrix = turn_page(turn, size)
     for line in lines:
-        left, bottom, right, top = turn_box(turn, line, size)
+        left, bottom, right, top = matrix.on_rect(*line)
         if right - left >= max(_SHORTEST, top - bottom):
             strokes.append(Stroke(False, bottom, left, right))
         elif top - bottom >= _SHORTEST:
@@ -299,34 +324,26 @@ def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stro
     return strokes
 
 
-def find_turn(along: float, rise: float) -> TextDirection:
-    """Return the text direction nearest to the unit vector (`along`, `rise`)."""
-    return TextDirection(round(math.atan2(rise, along) / (math.pi / 2)) % 4)
+def find_turn(along: float, rise: float) -> int:
+    """Return the direction (`along`, `rise`) of text in degrees counterclockwise.
+
+    Text that is hardly tilted, such as that of a scan, counts as level or upright.
+    """
+    degrees = math.degrees(math.atan2(rise, along))
+    upright = 90 * round(degrees / 90)
+    return (upright if abs(degrees - upright) < _TILTED else 5 * round(degrees / 5)) % 360
 
 
-def turn_size(turn: TextDirection, size: Size) -> Size:
-    """Return the width and height of a page of `size` points for a reader of the turned text."""
-    width, height = size
-    return (height, width) if turn in (TextDirection.UP, TextDirection.DOWN) else (width, height)
+def turn_page(turn: int, size: Size) -> "PdfMatrix":
+    """Return the matrix that turns positions on a page of `size` points for a reader of the text.
 
+    The text runs at `turn` degrees, see `find_turn`.
+    """
+    from pypdfium2 import PdfMatrix
 
-def turn_point(turn: TextDirection, x: float, y: float, size: Size) -> tuple[float, float]:
-    """Return a point of a page of `size` points, seen with the page turned for the text."""
-    width, height = size
-    if turn is TextDirection.UP:
-        return y, width - x
-    if turn is TextDirection.UPSIDE_DOWN:
-        return width - x, height - y
-    return (height - y, x) if turn is TextDirection.DOWN else (x, y)
-
-
-def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
-    """Return left, bottom, right and top of a box, seen with the page turned for the text."""
-    if turn is TextDirection.NONE:
-        return box
-    one, other = turn_point(turn, *box[:2], size), turn_point(turn, *box[2:], size)
-    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
-    return left, bottom, right, top
+    turned = PdfMatrix().rotate(turn)
+    left, bottom, *_ = turned.on_rect(0, 0, *size)
+    return turned.translate(-left, -bottom)
 
 
 def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> list[Segment]:
@@ -346,18 +363,18 @@ def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> lis
 
 def _take_segments(
     text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
-) -> Iterator[tuple[TextDirection, Segment]]:
+) -> Iterator[tuple[int, Segment]]:
     if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
         return _join_words(glyphs, edges_of_cells)
     return _join_glyphs(glyphs, edges_of_cells)
 
 
-def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) -> Iterator[_Glyph]:
+def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
     """Yield the characters of a page in PDFium's order; spaces are an attribute of the next one."""
     from pypdfium2 import raw
 
-    origin = (ctypes.c_double(), ctypes.c_double())
-    box = raw.FS_RECTF()
+    positions = _Positions(page, text_page)
+    tags = read_tags(page)
     typefaces: dict[int | None, _Typeface] = {}
     has_space = has_drawn_space = False
     high = 0
@@ -376,19 +393,78 @@ def _take_glyphs(text_page: "PdfTextPage", size: Size, tags: Mapping[int, Tag]) 
             has_space = True
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
-        if not raw.FPDFText_GetCharOrigin(text_page, index, *origin):
-            continue
         drawn = raw.FPDFText_GetTextObject(text_page, index)
         typeface = _find_typeface(raw, text_page, index, drawn, typefaces, tags)
-        left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
+        left, base, right = positions.find(index, typeface.turn)
         if is_pair and before == (code, left):
             # Word states the letters of formulas twice.
             continue
         before = code, left
         shown = "-" if code == _HYPHEN else _show(code)
-        address = _find_address(drawn)
-        yield _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
+        address = find_address(drawn)
+        glyph = _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
+        if shown.isdecimal() or shown in _SIGNS:
+            _, bottom, _, top = positions.find_box(index, typeface.turn)
+            middle = ((bottom + top) / 2 - base) / typeface.size
+            glyph = replace(glyph, middle=middle, height=(top - bottom) / typeface.size)
+        yield glyph
         has_space = has_drawn_space = False
+
+
+def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
+    """Yield glyphs; digits that a font has as raised or lowered, and their signs, are smaller."""
+    sign: _Glyph | None = None
+    for glyph in glyphs:
+        is_script = (
+            glyph.text.isdecimal()
+            and _LEAST_SCRIPT < glyph.height < _HIGHEST_SCRIPT
+            and not _LOWERED_MIDDLE < glyph.middle < _RAISED_MIDDLE
+        )
+        if sign is not None:
+            is_part = is_script and min(sign.middle, glyph.middle) > _RAISED_MIDDLE
+            yield sign.shrink() if is_part else sign
+        sign = glyph if glyph.text in _SIGNS else None
+        if sign is None:
+            yield glyph.shrink() if is_script else glyph
+    if sign is not None:
+        yield sign
+
+
+def _keep_visible(
+    glyphs: Iterator[_Glyph], places: VisiblePlaces, size: Size, hidden: list[_Glyph]
+) -> Iterator[_Glyph]:
+    """Yield the glyphs of visible words, and add the first glyphs of the others to `hidden`."""
+    word: list[_Glyph] = []
+    for glyph in chain(glyphs, [None]):
+        if word and (glyph is None or glyph.has_space or glyph.base != word[0].base):
+            if _is_visible(word, places, size):
+                yield from word
+            else:
+                hidden.append(word[0])
+            word = []
+        if glyph is not None:
+            word.append(glyph)
+
+
+def _is_visible(word: Sequence[_Glyph], places: VisiblePlaces, size: Size) -> bool:
+    """Return whether a word is visible, or PDFium cannot draw it.
+
+    PDFium lacks the letters of other scripts if a file does not contain their font. Some fonts
+    draw their letters by commands instead of outlines.
+    """
+    first, face = word[0], word[0].typeface
+    if face.turn % 90 or not all(
+        glyph.typeface.has_outlines and (glyph.typeface.is_embedded or glyph.text < _LATIN)
+        for glyph in word
+    ):
+        return True
+    lowest, highest = (first.base + share * face.size for share in _HEIGHT)
+    left, right = min(glyph.left for glyph in word), max(glyph.right for glyph in word)
+    box = left, lowest, right, highest
+    if face.turn:
+        turned = turn_page(face.turn, size).on_rect(0, 0, *size)
+        box = turn_page(-face.turn, turned[2:]).on_rect(*box)
+    return places.show(box, first.drawn)
 
 
 def _restore_repeated(glyphs: Iterator[_Glyph], texts: "Sequence[PdfObject]") -> Iterator[_Glyph]:
@@ -400,9 +476,9 @@ def _restore_repeated(glyphs: Iterator[_Glyph], texts: "Sequence[PdfObject]") ->
     taken = list(glyphs)
     counts = Counter(glyph.drawn for glyph in taken)
     omitted = {
-        _find_address(before.raw): _find_shift(before, drawn)
+        find_address(before.raw): _find_shift(before, drawn)
         for before, drawn in pairwise(texts)
-        if _find_address(drawn.raw) not in counts and counts[_find_address(before.raw)] == 1
+        if find_address(drawn.raw) not in counts and counts[find_address(before.raw)] == 1
     }
     is_restored = False
     for glyph in taken:
@@ -410,7 +486,7 @@ def _restore_repeated(glyphs: Iterator[_Glyph], texts: "Sequence[PdfObject]") ->
         yield replace(glyph, has_space=glyph.has_drawn_space) if is_restored else glyph
         shift = omitted.get(glyph.drawn, 0.0)
         size, turn = glyph.typeface.size, glyph.typeface.turn
-        is_restored = turn is TextDirection.NONE and _LEAST_SHIFT * size < shift < size
+        is_restored = turn == 0 and _LEAST_SHIFT * size < shift < size
         if is_restored:
             yield replace(
                 glyph, left=glyph.left + shift, right=glyph.right + shift,
@@ -426,39 +502,34 @@ def _find_shift(before: "PdfObject", drawn: "PdfObject") -> float:
     return left if is_same and other[0] < other[2] and other[1] < other[3] else 0.0
 
 
-def _find_address(drawn: Any) -> int | None:
-    return ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
-
-
 def _join_glyphs(
     glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
-) -> Iterator[tuple[TextDirection, Segment]]:
+) -> Iterator[tuple[int, Segment]]:
     current: Segment | None = None
-    turn = TextDirection.NONE
+    turn = 0
     held: list[_Glyph] = []
     for glyph in glyphs:
         if (
             current is not None
-            and glyph.typeface.turn is turn
+            and glyph.typeface.turn == turn
             and glyph.typeface.tag is current.tag
-            and _continues(current, glyph)
+            and _continues(current, held[-1], glyph)
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
             held.append(glyph)
             _extend(current, current.text, glyph)
             continue
         if current is not None:
-            yield turn, _finish(current, held, edges_of_cells.list_strikes(current, turn))
+            yield turn, _finish(current, held, edges_of_cells.list_strikes(current, held, turn))
         turn, current, held = glyph.typeface.turn, glyph.make_segment(), [glyph]
     if current is not None:
-        yield turn, _finish(current, held, edges_of_cells.list_strikes(current, turn))
+        yield turn, _finish(current, held, edges_of_cells.list_strikes(current, held, turn))
 
 
 def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text and the parts of a segment."""
     parts: list[list[_Glyph]] = []
     right = segment.left
-    strikes = [strike for strike in strikes if any(_covers(strike, glyph) for glyph in glyphs)]
     for glyph in glyphs:
         is_number = bool(parts) and parts[-1][-1].text.isdecimal()
         is_spaced = segment.is_code and not (is_number and glyph.text.isdecimal())
@@ -477,10 +548,23 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
     return segment
 
 
-def _covers(strike: Stroke, glyph: _Glyph) -> bool:
-    """Return whether a line crosses a whole letter, unlike the bar of a letter drawn as a path."""
-    inside = _INSIDE * glyph.typeface.size
-    return strike.start < glyph.left + inside and glyph.right - inside < strike.end
+def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
+    """Return whether a line is at the middle of letters, and begins and ends where they do.
+
+    The bar of a fraction is between the lines of its letters, and the line of a drawing ends
+    anywhere.
+    """
+    struck = [glyph for glyph in glyphs if line.start <= (glyph.left + glyph.right) / 2 <= line.end]
+    if not struck:
+        return False
+    lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
+    near, far = (share * struck[0].typeface.size for share in _ENDS)
+    level = sum(lowest <= line.at - glyph.base <= highest for glyph in struck)
+    return (
+        2 * level > len(struck)
+        and -near <= min(glyph.left for glyph in struck) - line.start <= far
+        and -near <= line.end - max(glyph.right for glyph in struck) <= far
+    )
 
 
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
@@ -541,7 +625,7 @@ def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
 
 def _join_words(
     glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
-) -> Iterator[tuple[TextDirection, Segment]]:
+) -> Iterator[tuple[int, Segment]]:
     """Yield the segments of a page with right-to-left text.
 
     A number or Latin word in such a line is to the left of the preceding word, but runs to the
@@ -556,28 +640,46 @@ def _join_words(
 def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
     word: _Word | None = None
     last: _Glyph | None = None
+    marks = ""
     for glyph in glyphs:
         if word is None or last is None or not _is_in_word(word, last, glyph):
             if word is not None:
+                word.segment.text += marks
                 yield word
             is_reversed = is_right_to_left(glyph.text)
             word = _Word(glyph.make_segment(), glyph.typeface.turn, is_reversed, glyph)
+            last, marks = glyph, ""
+        elif not unicodedata.combining(glyph.text[0]):
+            _insert(word, last, replace(glyph, text=glyph.text + marks))
+            last, marks = glyph, ""
+        elif last.left <= (glyph.left + glyph.right) / 2 <= last.right:
+            _insert(word, glyph, glyph)
         else:
-            text = word.segment.text
-            # PDFium may reverse the ligature of lam and alef, the other way round there is none.
-            if not (glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS):
-                # A file may have the letters in the order in which they are seen.
-                is_visual = word.is_reversed and glyph.left > last.right - 0.1
-                word.start = 0 if is_visual else len(text)
-            text = f"{text[: word.start]}{glyph.text}{text[word.start :]}"
-            _extend(word.segment, text, glyph)
-        last = glyph
+            # The mark of the next letter.
+            marks += glyph.text
     if word is not None:
+        word.segment.text += marks
         yield word
 
 
+def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
+    """Insert a glyph into a word, behind the last one or, if it is seen before it, at the start."""
+    text = word.segment.text
+    if unicodedata.combining(glyph.text[0]):
+        at = word.end
+    elif glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS:
+        # PDFium may reverse the ligature of lam and alef; the other way round there is none.
+        at = word.end - len(last.text)
+    else:
+        # A file may have the letters in the order in which they are seen.
+        is_visual = glyph.left + glyph.right > last.left + last.right
+        at = 0 if word.is_reversed and is_visual else len(text)
+    word.end = at + len(glyph.text)
+    _extend(word.segment, f"{text[:at]}{glyph.text}{text[at:]}", glyph)
+
+
 def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
-    if glyph.typeface.turn is not word.turn:
+    if glyph.typeface.turn != word.turn:
         return False
     if word.is_reversed and unicodedata.combining(glyph.text[0]):
         return True
@@ -614,7 +716,7 @@ def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
     own, other = sorted((held.segment, word.segment), key=lambda one: one.left)
     size = max(own.size, other.size)
     if (
-        word.turn is not held.turn
+        word.turn != held.turn
         or own.tag is not other.tag
         or abs(own.base - other.base) > _BASELINE * size
     ):
@@ -623,31 +725,10 @@ def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
     return is_beside and not edges_of_cells.part(own, other.left, word.turn)
 
 
-def _find_place(
-    raw: Any,
-    text_page: "PdfTextPage",
-    index: int,
-    turn: TextDirection,
-    size: tuple[float, float],
-    origin: tuple[ctypes.c_double, ctypes.c_double],
-    box: Any,
-) -> tuple[float, float, float]:
-    """Return the left end, the baseline and the right end of a character, as seen upright.
-
-    For turned characters, PDFium provides only the tight box.
-    """
-    x, y = origin[0].value, origin[1].value
-    if turn is TextDirection.NONE:
-        raw.FPDFText_GetLooseCharBox(text_page, index, box)
-        return x, y, box.right
-    left, base = turn_point(turn, x, y, size)
-    edges = [ctypes.c_double() for _ in range(4)]
-    raw.FPDFText_GetCharBox(text_page, index, *edges)
-    first, last, bottom, top = (edge.value for edge in edges)
-    return left, base, turn_box(turn, (first, bottom, last, top), size)[2]
-
-
-def _continues(current: Segment, glyph: _Glyph) -> bool:
+def _continues(current: Segment, last: _Glyph, glyph: _Glyph) -> bool:
+    if (glyph.left, glyph.base) == (last.left, last.base):
+        # PDFium has the letters of a ligature at its place.
+        return True
     if glyph.typeface.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
@@ -675,86 +756,46 @@ def _find_typeface(
     known: dict[int | None, _Typeface],
     tags: Mapping[int, Tag],
 ) -> _Typeface:
-    key = _find_address(drawn)
+    key = find_address(drawn)
     if key not in known:
-        placed = raw.FS_MATRIX()
-        raw.FPDFText_GetMatrix(text_page, index, placed)
-        turn = find_turn(placed.a, placed.b)
         tag = tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if drawn and tags else None
-        face = _Typeface(10.0, False, False)
-        known[key] = replace(_read_typeface(raw, drawn, turn), tag=tag) if drawn else face
+        face = (
+            _read_typeface(raw, text_page, index, drawn) if drawn else _Typeface(10.0, False, False)
+        )
+        known[key] = replace(face, tag=tag)
     return known[key]
 
 
-def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
-    size, matrix = ctypes.c_float(), raw.FS_MATRIX()
+def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -> _Typeface:
+    size, matrix, data = ctypes.c_float(), raw.FS_MATRIX(), ctypes.c_size_t()
     raw.FPDFTextObj_GetFontSize(drawn, size)
-    raw.FPDFPageObj_GetMatrix(drawn, matrix)
+    raw.FPDFText_GetMatrix(text_page, index, matrix)
     scaled = size.value * math.hypot(matrix.c, matrix.d)
     font = raw.FPDFTextObj_GetFont(drawn)
     buffer = ctypes.create_string_buffer(_LONGEST_NAME)
     length = raw.FPDFFont_GetBaseFontName(font, buffer, _LONGEST_NAME) if font else 0
     name = buffer.value.decode("utf-8", "replace").lower() if 0 < length <= _LONGEST_NAME else ""
+    if font:
+        raw.FPDFFont_GetFontData(font, None, 0, data)
     return _Typeface(
         size=round(max(min(abs(scaled), 500.0), 1.0) * 2) / 2,
         is_bold=any(word in name for word in _BOLD),
         is_code=any(word in name for word in _CODE),
-        turn=turn,
+        # A negative size turns the letters, too.
+        turn=find_turn(matrix.a * size.value, matrix.b * size.value),
+        has_outlines=data.value > 0,
+        is_embedded=bool(font) and raw.FPDFFont_GetIsEmbedded(font) == 1,
     )
 
 
-def _take_objects(page: "PdfPage") -> _Objects:
-    from pypdfium2 import raw
-
-    objects = _Objects()
-    for drawn in page.get_objects(max_depth=4):
-        if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
-            objects.has_pictures = True
-        elif drawn.type == raw.FPDF_PAGEOBJ_TEXT:
-            objects.texts.append(drawn)
-        elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
-            if len(objects.boxes) < _MOST_RULES:
-                objects.boxes.append(drawn.get_bounds())
-            if len(objects.lines) < _MOST_STROKES:
-                objects.lines.extend(take_strokes(drawn))
-    return objects
-
-
-def _list_rules(boxes: list[Box], turn: TextDirection, size: Size) -> list[DrawnRule]:
+def _list_rules(boxes: list[Box], turn: int, size: Size) -> list[DrawnRule]:
     """Return the horizontal edges of paths."""
     rules: list[DrawnRule] = []
+    matrix = turn_page(turn, size)
     for box in boxes:
-        left, bottom, right, top = turn_box(turn, box, size)
+        left, bottom, right, top = matrix.on_rect(*box)
         if right - left > 20:
             rules.append(DrawnRule(left, right, top))
             if top - bottom > 3:
                 rules.append(DrawnRule(left, right, bottom))
     return rules
-
-
-def _find_straight(raw: Any, path: Any, matrix: Any) -> Iterator[Box]:
-    first: PathPoint = (0.0, 0.0)
-    before: PathPoint = (0.0, 0.0)
-    x, y = ctypes.c_float(), ctypes.c_float()
-    for index in range(min(raw.FPDFPath_CountSegments(path), _MOST_POINTS)):
-        segment = raw.FPDFPath_GetPathSegment(path, index)
-        raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = (
-            matrix.a * x.value + matrix.c * y.value + matrix.e,
-            matrix.b * x.value + matrix.d * y.value + matrix.f,
-        )
-        kind = raw.FPDFPathSegment_GetType(segment)
-        if kind == raw.FPDF_SEGMENT_MOVETO:
-            first = point
-        elif kind == raw.FPDF_SEGMENT_LINETO:
-            yield from _keep_straight(before, point)
-        if raw.FPDFPathSegment_GetClose(segment):
-            yield from _keep_straight(point, first)
-            point = first
-        before = point
-
-
-def _keep_straight(one: PathPoint, other: PathPoint) -> Iterator[Box]:
-    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
-    if right - left <= _STRAIGHT or top - bottom <= _STRAIGHT:
-        yield left, bottom, right, top

@@ -17,8 +17,8 @@ from knowledge.documents.errors import (
     WrongFormatError,
 )
 from knowledge.documents.office.zipped_xml import choose_title
-from knowledge.documents.page import Block, BlockKind, Page, first_heading
-from knowledge.documents.pdf.annotations import take_annotations
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
+from knowledge.documents.pdf.annotations import HIDDEN, take_annotations
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
@@ -63,7 +63,7 @@ class _PageReader:
         self._document = document
         self._damaged: list[int] = []
         self._repeated = 0
-        self.comments = 0
+        self.left_out = LeftOutCounts()
 
     def read(self) -> Iterator[LaidOutPage]:
         """Yield the pages with text; repeated pages are left out."""
@@ -90,9 +90,10 @@ class _PageReader:
                     f"a document can have at most {_MOST_CHARACTERS} characters of text"
                 )
             taken = take_text(page, text_page)
-            written, comments = take_annotations(self._document, page, taken[0].segments)
-            taken[0].segments += written
-            self.comments += comments
+            self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
+            taken[0].segments += take_annotations(
+                self._document, page, taken[0].segments, self.left_out
+            )
             text_page.close()
             if taken[0].segments:
                 if taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
@@ -178,7 +179,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     reading = _PageReader(document, recognise)
     pages = list(reading.read())
     left_out = remove_furniture(pages)
-    left_out.add("comment", "comments on pages are not part of the text", reading.comments)
+    left_out.take(reading.left_out.list())
     laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document), left_out)))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
     blocks = tuple(_insert_recognised(shown, reading.recognised))
@@ -187,7 +188,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
             f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
         )
     if not blocks:
-        raise NoTextError("the PDF contains no text; its pages may be pictures")
+        raise NoTextError("the PDF shows no text; its pages may be pictures")
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,

@@ -19,10 +19,11 @@ from knowledge.documents.tables import (
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
 )
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
+_STRUCK = "~~"
 _LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
@@ -163,6 +164,9 @@ def join_lines(lines: Sequence[Line]) -> str:
     for line in lines:
         part = line.text
         part = part[:-1].replace("\u00ad", "") + part[-1:]
+        if text.endswith(_STRUCK) and part.startswith(_STRUCK):
+            # One text that is struck out goes on in the next line.
+            text, part = text.removesuffix(_STRUCK), part.removeprefix(_STRUCK)
         if not text or (_UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])):
             text += part
         elif not _HYPHENATED.search(text):

@@ -1,9 +1,11 @@
 """PDF files of many kinds: what is asked is answered from the right place."""
 
+import io
 import sys
 from collections.abc import Callable
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from knowledge import chunking
 from knowledge.chunking import ChunkText
@@ -12,6 +14,7 @@ from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
 from knowledge.documents.recognition import load_recogniser
 from tests.knowledge.documents import layouts
+from tests.knowledge.documents.printing import print_pdf
 
 
 def read(data: bytes) -> Page:
@@ -219,3 +222,91 @@ def test_scanned_pages_without_the_extra_name_what_to_install(
             pdf_reader.read(layouts.scan(2), "a.pdf")
     finally:
         load_recogniser.cache_clear()
+
+
+@pytest.mark.parametrize("gap", [12, 30])
+def test_contents_in_columns_with_the_numbers_first_are_left_out(gap: float) -> None:
+    titles = ["Valves", "Pumps and pipes", "Hoses", "Filters", "Seals", "Spare parts"]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, title in enumerate(titles):
+        left, base = 50 + 250 * (at % 2), 740 - 20 * (at // 2)
+        canvas.drawString(left, base, str(at + 2))
+        canvas.drawString(left + gap, base, title)
+    canvas.showPage()
+    for title in titles:
+        canvas.drawString(50, 740, title)
+        canvas.drawString(50, 700, f"The text about {title.lower()}.")
+        canvas.showPage()
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.blocks[0].text == "Valves"
+    assert [(part.what, part.count) for part in page.left_out] == [
+        ("line of a table of contents", 3)
+    ]
+
+
+def test_the_first_line_of_a_wrapped_entry_of_contents_is_left_out() -> None:
+    entries = [
+        "1 Valves ........... 3",
+        "2 Requirements for the design of", "pumps and pipes .......... 8",
+        "3 The replacement of hoses in", "Northern plants .......... 9",
+        "4 Seals ........... 12",
+    ]  # fmt: skip
+
+    page = pdf_reader.read(print_pdf([entries, ["Valves are closed."]]), "a.pdf")
+
+    assert page.content == "Valves are closed."
+    assert page.left_out[0].count == len(entries)
+
+
+NOTE = ["Return of keys", "by members"]
+PROSE = [
+    "The members of the club elect a board every second year, which has five seats.",
+    "It meets at least once a month and writes minutes of each meeting that members",
+    "may read. A member who leaves the club returns the key within two weeks, or pays",
+    "for a new lock. The rooms are open on each day of the week from eight to ten.",
+]
+
+
+@pytest.mark.parametrize(
+    ("left", "size", "place"), [(40, 7, 1), (520, 7, 1), (520, 7.5, 2), (520, 14, 1)]
+)
+def test_a_note_beside_prose_is_no_part_of_its_lines(left: float, size: float, place: int) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for at, line in enumerate(PROSE):
+        canvas.drawString(110, 740 - 13 * at, line)
+    canvas.setFont("Helvetica", size)
+    for at, line in enumerate(NOTE):
+        canvas.drawString(left, 740 - 13 * place - 1.2 * size * at, line)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    texts = [block.text for block in page.blocks]
+    note = [text for text in texts if text in (" ".join(NOTE), *NOTE)]
+    assert " ".join(note) == " ".join(NOTE)
+    assert " ".join(text for text in texts if text not in note) == " ".join(PROSE)
+
+
+def test_labels_in_another_size_than_their_texts_stay_cells() -> None:
+    rows = [
+        ("Bedroom", "A bed, a table and two chairs"),
+        ("Kitchen", "A stove, a sink and a table"),
+    ]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, (label, text) in enumerate(rows):
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(50, 740 - 14 * at, label)
+        canvas.setFont("Helvetica", 9)
+        canvas.drawString(150, 740 - 14 * at, text)
+    canvas.save()
+
+    content = pdf_reader.read(file.getvalue(), "a.pdf").content
+
+    assert all(f"| {label} | {text} |" in content for label, text in rows)

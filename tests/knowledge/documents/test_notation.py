@@ -14,6 +14,7 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("the 1<sup>st</sup> Widget<sup>™</sup>, CO<sub>2</sub><sup>*</sup>",
          "the 1st Widget™, CO2*"),
         ("3<sup>1</sup>/<sub>2</sub> inches, <sup>1</sup>⁄<sub>4</sub>", "3 1/2 inches, 1⁄4"),
+        ("costs 50<sup>1)</sup>", "costs 50[1)]"),
         ('costs 50<sup><a href="#fn1">1</a></sup>', "costs 50[1]"),
         ('costs 50<a href="#fn1"><sup>1</sup></a>', "costs 50[1]"),
         ("<s>400 euros</s> 450 <del>pounds</del> euros", "~~400 euros~~ 450 ~~pounds~~ euros"),

@@ -141,6 +141,33 @@ def test_a_letter_of_a_formula_beyond_the_basic_plane_is_read(letter: str) -> No
     assert page.content == f"{letter} = 17"
 
 
+def test_a_letter_of_a_formula_that_a_font_states_twice_is_one_letter() -> None:
+    page = read(print_mapped("a = 17", "beginbfchar <61> <D835DF07D835DF07> endbfchar"))
+
+    assert page.content == "\U0001d707 = 17"
+
+
+def test_the_letters_of_a_ligature_that_is_wider_than_high_are_one_word() -> None:
+    page = read(print_mapped("Homeo@ce", "beginbfchar <40> <006600660069> endbfchar"))
+
+    assert page.content == "Homeoffice"
+
+
+def test_a_typographic_hyphen_at_the_end_of_a_line_is_a_hyphen() -> None:
+    shown = "num*) Tj 0 -14 Td (ber of calls"
+
+    assert (
+        read(print_mapped(shown, "beginbfchar <2A> <2010> endbfchar")).content == "number of calls"
+    )
+
+
+@pytest.mark.parametrize("sign", ["F0B7", "0099", "0088", "2022"])
+def test_an_item_may_have_the_bullet_of_a_symbol_font(sign: str) -> None:
+    page = read(print_mapped("* Apples", f"beginbfchar <2A> <{sign}> endbfchar"))
+
+    assert [(block.kind, block.text) for block in page.blocks] == [(BlockKind.ITEM, "- Apples")]
+
+
 @EXAMPLES
 @given(words=HEBREW.filter(lambda words: not words[0].isdecimal() and not words[-1].isdecimal()))
 def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> None:
@@ -151,6 +178,49 @@ def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> Non
     assert [word for word in page.content.split() if not word.isdecimal()] == [
         word for word in words if not word.isdecimal()
     ]
+
+
+def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:
+    letters = (("c", "05D2", 100), ("b", "05D1", 105), ("a", "05D0", 110))
+    shown = " ".join(
+        f"/Span << /ActualText <FEFF{code}> >> BDC 1 0 0 1 {place} 700 Tm ({letter}) Tj EMC"
+        for letter, code, place in letters
+    )
+
+    page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <63> <05D0> endbfrange"))
+
+    assert page.content == "\u05d0\u05d1\u05d2"
+
+
+def test_digits_that_a_font_draws_raised_are_an_exponent() -> None:
+    digit = "550 0 50 0 450 700 d1 50 0 400 700 re f"
+    drawn = {
+        "one": digit,
+        "zero": digit,
+        "minus": "350 0 30 500 300 550 d1 30 500 270 50 re f",
+        "six": "350 0 30 360 300 700 d1 30 360 270 340 re f",
+    }
+    codes = " ".join(("<61> <0031>", "<62> <0030>", "<63> <2212>", "<64> <0036>"))
+    streams = [
+        "BT /F1 12 Tf 50 700 Td (abcd) Tj ET",
+        f"begincmap 1 begincodespacerange <00> <FF> endcodespacerange 4 beginbfchar {codes} "
+        "endbfchar endcmap",
+        *drawn.values(),
+    ]
+    places = " ".join(f"/{name} {at} 0 R" for at, name in enumerate(drawn, start=7))
+    data = file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type3 /FontBBox [0 0 550 700] /FontMatrix [.001 0 0 .001 0 0] "
+        f"/FirstChar 97 /LastChar 100 /Widths [550 550 350 350] /CharProcs << {places} >> "
+        f"/Encoding << /Differences [97 /{' /'.join(drawn)}] >> /Resources << >> "
+        "/ToUnicode 6 0 R >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        *(f"<< /Length {len(own)} >>\nstream\n{own}\nendstream" for own in streams),
+    ])  # fmt: skip
+
+    assert read(data).content == "10^\u22126"
 
 
 @EXAMPLES

@@ -8,7 +8,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import BlockKind
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.page_text import TextDirection, find_turn, turn_box, turn_point
+from knowledge.documents.pdf.page_text import find_turn, turn_page
 
 WIDTH, HEIGHT = A4
 ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))
@@ -17,7 +17,8 @@ ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "
 def print_turned(drawn: int, stated: int, note: str = "") -> bytes:
     """Return a page drawn turned by `drawn` degrees, with a stated turn and an upright note."""
     file = io.BytesIO()
-    canvas = Canvas(file, pagesize=A4)
+    # reportlab exchanges the sides of a page that is turned by 90 or 270 degrees.
+    canvas = Canvas(file, pagesize=A4 if stated in (0, 180) else A4[::-1])
     canvas.setPageRotation(stated)
     canvas.saveState()
     canvas.translate(
@@ -61,21 +62,59 @@ def test_text_in_another_direction_stands_behind_the_text_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("turn", "along", "rise", "point"),
     [
-        (TextDirection.NONE, 1, 0.01, (10, 30)),
-        (TextDirection.UP, 0, 2, (30, 90)),
-        (TextDirection.UPSIDE_DOWN, -1, 0, (90, 170)),
-        (TextDirection.DOWN, 0.1, -1, (170, 10)),
+        (0, 1, 0.01, (10, 30)),
+        (90, 0, 2, (30, 90)),
+        (180, -1, 0, (90, 170)),
+        (270, 0.1, -1, (170, 10)),
     ],
 )
 def test_a_place_is_turned_with_the_direction_of_its_text(
-    turn: TextDirection, along: float, rise: float, point: tuple[float, float]
+    turn: int, along: float, rise: float, point: tuple[float, float]
 ) -> None:
     size = (100.0, 200.0)
 
-    assert find_turn(along, rise) is turn
-    assert turn_point(turn, 10, 30, size) == point
-    left, bottom, right, top = turn_box(turn, (0, 0, *size), size)
-    assert (left, bottom) == (0, 0)
-    assert (right, top) == (
-        (200, 100) if turn in (TextDirection.UP, TextDirection.DOWN) else (100, 200)
-    )
+    assert find_turn(along, rise) == turn
+    assert turn_page(turn, size).on_point(10, 30) == pytest.approx(point)
+    turned = (200, 100) if turn in (90, 270) else size
+    assert turn_page(turn, size).on_rect(0, 0, *size) == pytest.approx((0, 0, *turned))
+
+
+def test_text_that_is_drawn_askew_stands_behind_the_rows_that_it_crosses() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    for row, (label, value) in enumerate(
+        (("Power", "250 W"), ("Length", "80 mm"), ("Seal", "IP 54"))
+    ):
+        canvas.drawString(60, 700 - 20 * row, label)
+        canvas.drawString(200, 700 - 20 * row, value)
+    canvas.setFont("Helvetica", 60)
+    canvas.setFillGray(0.8)
+    canvas.translate(80, 560)
+    canvas.rotate(45)
+    canvas.drawString(0, 0, "DRAFT")
+    canvas.save()
+
+    table, mark = pdf_reader.read(file.getvalue(), "a.pdf").blocks
+
+    assert table.text.splitlines()[2:] == [
+        "| Power | 250 W |",
+        "| Length | 80 mm |",
+        "| Seal | IP 54 |",
+    ]
+    assert (mark.kind, mark.text) == (BlockKind.TEXT, "DRAFT")
+
+
+def test_letters_of_a_negative_size_in_a_turned_drawing_are_upright() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.drawString(60, 700, "Partner's share of income")
+    text = canvas.beginText()
+    text.setTextTransform(-1, 0, 0, -1, 60, 680)
+    text.setFont("Helvetica", -12)
+    text.textOut("of the year 2022")
+    canvas.drawText(text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "Partner's share of income of the year 2022"

@@ -1,0 +1,221 @@
+"""What a PDF page draws besides its text: hidden words, lines that strike out, nested drawings."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen.canvas import Canvas
+
+from knowledge.documents.page import Page
+from knowledge.documents.pdf import pdf_reader as pdf
+from knowledge.documents.pictures import write_png
+from tests.knowledge.documents.printing import file_of
+
+SHOWN = "The fee is 20 euros."
+HIDDEN = "The fee is 99 pounds."
+
+
+def read_drawn(draw: Callable[[Canvas], object], size: tuple[float, float] = (600, 800)) -> Page:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=size)
+    canvas.setFont("Helvetica", 12)
+    draw(canvas)
+    canvas.save()
+    return pdf.read(file.getvalue(), "a.pdf")
+
+
+def draw_invisible(canvas: Canvas) -> None:
+    text = canvas.beginText(50, 650)
+    text.setFont("Helvetica", 12)
+    text.setTextRenderMode(3)
+    text.textLine(HIDDEN)
+    canvas.saveState()
+    canvas.drawText(text)
+    canvas.restoreState()
+
+
+def draw_white(canvas: Canvas) -> None:
+    canvas.setFillGray(1)
+    canvas.drawString(50, 650, HIDDEN)
+
+
+def draw_redacted(canvas: Canvas) -> None:
+    canvas.drawString(50, 650, HIDDEN)
+    canvas.rect(48, 645, 150, 18, fill=1)
+
+
+def draw_retyped(canvas: Canvas) -> None:
+    canvas.drawString(50, 700, HIDDEN)
+    canvas.setFillGray(1)
+    canvas.rect(48, 695, 150, 18, stroke=0, fill=1)
+    canvas.setFillGray(0)
+
+
+def draw_outside(canvas: Canvas) -> None:
+    canvas.drawString(50, 850, HIDDEN)
+
+
+def draw_clipped(canvas: Canvas) -> None:
+    canvas.saveState()
+    path = canvas.beginPath()
+    path.rect(300, 300, 50, 50)
+    canvas.clipPath(path, stroke=0)
+    canvas.drawString(50, 650, HIDDEN)
+    canvas.restoreState()
+
+
+@pytest.mark.parametrize(
+    "draw", [draw_invisible, draw_white, draw_redacted, draw_retyped, draw_outside, draw_clipped]
+)
+def test_words_that_a_page_does_not_show_are_left_out_and_counted(
+    draw: Callable[[Canvas], None],
+) -> None:
+    def draw_both(canvas: Canvas) -> None:
+        draw(canvas)
+        canvas.setFillGray(0)
+        canvas.setFont("Helvetica", 12)
+        canvas.drawString(50, 700, SHOWN)
+
+    page = read_drawn(draw_both)
+
+    assert page.content == SHOWN
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 5)]
+
+
+def test_words_of_a_layer_that_is_off_are_left_out() -> None:
+    stream = (
+        f"BT /F1 12 Tf 50 700 Td ({SHOWN}) Tj ET "
+        f"/OC /L1 BDC BT /F1 12 Tf 50 650 Td ({HIDDEN}) Tj ET EMC"
+    )
+    data = file_of([
+        "<< /Type /Catalog /Pages 2 0 R /OCProperties << /OCGs [6 0 R] /D << /OFF [6 0 R] >> >> >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R "
+        "/Resources << /Font << /F1 3 0 R >> /Properties << /L1 6 0 R >> >> >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        "<< /Type /OCG /Name (Draft) >>",
+    ])  # fmt: skip
+
+    assert pdf.read(data, "a.pdf").content == SHOWN
+
+
+def test_the_recognised_text_of_a_scan_is_read_although_it_is_invisible() -> None:
+    import numpy
+
+    pixels = write_png(numpy.full((80, 60, 1), 255, numpy.uint8))
+    assert pixels is not None
+    scan = ImageReader(io.BytesIO(pixels))
+
+    def draw(canvas: Canvas) -> None:
+        canvas.drawImage(scan, 0, 0, 600, 800)
+        draw_invisible(canvas)
+
+    assert read_drawn(draw).content == HIDDEN
+
+
+def test_letters_on_a_dark_box_are_visible() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.rect(40, 690, 300, 30, fill=1)
+        canvas.setFillGray(1)
+        canvas.drawString(50, 700, SHOWN)
+
+    assert read_drawn(draw).content == SHOWN
+
+
+def test_lines_and_texts_in_a_drawing_are_where_the_drawing_is_placed() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.beginForm("drawing", 0, 0, 600, 800)
+        canvas.setFont("Helvetica", 24)
+        canvas.drawString(20, 40, "Old price 30")
+        canvas.line(20, 46, 20 + canvas.stringWidth("Old price 30", "Helvetica", 24), 46)
+        canvas.endForm()
+        canvas.drawString(20, 40, "This line of the page is not struck out.")
+        canvas.translate(50, 600)
+        canvas.scale(0.5, 0.5)
+        canvas.doForm("drawing")
+
+    content = read_drawn(draw).content
+
+    assert content.splitlines()[0] == "~~Old price 30~~"
+    assert "This line of the page is not struck out." in content
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 50), (-5, 120), (3, 136)])
+def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
+    left: float, right: float
+) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(150, 700, "The pump needs 40 litres.")
+        canvas.line(150 + left, 703.6, 150 + right, 703.6)
+
+    assert read_drawn(draw).content == "The pump needs 40 litres."
+
+
+def test_the_bar_of_a_fraction_strikes_nothing_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, "Share = ")
+        canvas.setFont("Helvetica", 8)
+        canvas.drawString(100, 705, "part")
+        canvas.drawString(100, 696, "total")
+        canvas.line(100, 703, 100 + canvas.stringWidth("total"), 703)
+
+    assert "~~" not in read_drawn(draw).content
+
+
+def test_words_that_an_annotation_strikes_out_are_marked() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pageCompression=0)
+    canvas.setFont("Helvetica", 12)
+    canvas.drawString(50, 700, SHOWN)
+    start, end = (50 + canvas.stringWidth(part) for part in ("The fee is ", "The fee is 20"))
+    points = [start, 710, end, 710, start, 697, end, 697]
+    canvas.highlightAnnotation("", (start, 697, end, 710), points)
+    canvas.save()
+
+    page = pdf.read(file.getvalue().replace(b"/Highlight", b"/StrikeOut"), "a.pdf")
+
+    assert page.content == "The fee is ~~20~~ euros."
+
+
+def test_words_that_are_struck_out_over_two_lines_are_one_text() -> None:
+    def draw(canvas: Canvas) -> None:
+        for base, line in ((700, "The old entrance fee of all mem-"), (686, "bers is gone.")):
+            canvas.drawString(50, base, line)
+            canvas.line(50, base + 3.6, 50 + canvas.stringWidth(line), base + 3.6)
+
+    assert read_drawn(draw).content == "~~The old entrance fee of all members is gone.~~"
+
+
+@pytest.mark.parametrize(("flags", "content"), [("print", "Rent 890"), ("hidden", "Rent")])
+def test_a_field_of_a_cropped_page_is_beside_its_label_unless_it_is_hidden(
+    flags: str, content: str
+) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setCropBox((40, 300, 500, 760))
+        canvas.drawString(60, 706, "Rent")
+        canvas.acroForm.textfield(
+            name="rent", value="890", x=120, y=700, height=20, fieldFlags="", annotationFlags=flags
+        )
+        canvas.drawString(60, 500, "Signed in Berlin.")
+
+    page = read_drawn(draw)
+
+    assert page.blocks[0].text == content
+    assert [part.count for part in page.left_out] == ([1] if flags == "hidden" else [])
+
+
+def test_the_feet_of_cropped_pages_are_running_feet() -> None:
+    def draw(canvas: Canvas) -> None:
+        for page in range(3):
+            canvas.setCropBox((0, 300, 600, 800))
+            canvas.setFont("Helvetica", 12)
+            canvas.drawString(60, 315, "Rules of the club")
+            canvas.drawString(60, 600, f"Rule {'abc'[page]} is about members.")
+            canvas.showPage()
+
+    page = read_drawn(draw)
+
+    assert "Rules of the club" not in page.content
+    assert page.left_out[0].count == 3
