@@ -327,7 +327,7 @@ def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
             text = _APPEARANCE.sub("", part)
             if _FIELD.search(text) is not None:
                 reason = "it has a field such as the number of the page"
-                left_out.add("page header or footer", reason)
+                left_out.add("printed header", reason)
             else:
                 lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
     controls = sum(1 for _ in find_all(root, "control"))

@@ -145,6 +145,17 @@ def test_a_date_in_iso_8601_is_written_in_its_format() -> None:
     assert read(workbook).blocks[1].text.endswith("| 2026-03-01 | 24 December 2026 |")
 
 
+def test_the_merged_labels_of_a_form_are_not_joined_to_one_header() -> None:
+    form = workbook_of(("Number", None, "LN-87"), ("Customer", None, "Øst"), ("Weight", None, 12.4))
+    for row in "123":
+        form.active.merge_cells(f"A{row}:B{row}")
+
+    lines = read(form).blocks[1].text.split("\n")
+
+    assert "| Number | Number | LN-87 |" in lines
+    assert "| Customer | Customer | Øst |" in lines
+
+
 def test_merged_years_above_labels_are_part_of_the_header() -> None:
     rows = [("Region", 2023, None), (None, "Q1", "Q2"), ("North", 1, 2), ("South", 3, 4)]
     workbook = workbook_of(*rows)
@@ -226,4 +237,4 @@ def test_printed_headers_are_read_and_those_with_fields_are_counted() -> None:
     page = read(workbook)
 
     assert page.blocks[1].text == "QP-114 R&D"
-    assert [(part.what, part.count) for part in page.left_out] == [("page header or footer", 1)]
+    assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]
