@@ -276,7 +276,9 @@ class TextReader:
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
         notes = len(reading.paragraph.notes)
         pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
-        is_white = reading.is_on_page and self._styles.is_white(properties, reading.properties)
+        # White spaces still indent the text.
+        has_text = reading.is_on_page and any(text.strip() for text, _ in pieces)
+        is_white = has_text and self._styles.is_white(properties, reading.properties)
         is_hidden = is_white or self._styles.is_on(properties, "vanish", reading.style)
         if pieces:
             is_begun = is_hidden and not reading.is_hidden

@@ -162,6 +162,7 @@ def read(data: bytes, source: str) -> Page:
         name = " ".join((sheet.get("name") or "Sheet").split())
         relation = relations.get(get_attribute(sheet, "id") or "")
         if relation is None or relation.kind not in ("worksheet", "chartsheet"):
+            left_out.add("sheet", "it contains macros or a dialog, or is missing", name=name)
             continue
         if sheet.get("state", "visible") != "visible":
             left_out.add("hidden sheet", _HIDDEN, name=name)

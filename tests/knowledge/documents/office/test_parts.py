@@ -188,6 +188,16 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it(
     assert bool(page.left_out) == (not shown)
 
 
+def test_white_spaces_still_indent_code() -> None:
+    code = '<w:rPr><w:rFonts w:ascii="Consolas"/>{}</w:rPr>'
+    white = f"{code.format(WHITE[7:-8])}<w:t>    </w:t></w:r><w:r>{code.format('')}"
+
+    page = read_body(paragraph("if on:", run=code.format("")) + paragraph("close()", run=white))
+
+    assert page.blocks[0].text == "```\nif on:\n    close()\n```"
+    assert page.left_out == ()
+
+
 def test_raised_small_type_and_capitals_are_written_as_word_shows_them() -> None:
     style = f'<w:styles {W}><w:style w:styleId="Sign"><w:rPr><w:caps/></w:rPr></w:style></w:styles>'
     small = '<w:rPr><w:position w:val="{}"/><w:sz w:val="14"/></w:rPr><w:t>{}</w:t></w:r><w:r>'
