@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
-_DECIMAL = frozenset({"decimal", "decimalZero", "bullet", "none"})
+_DECIMAL = frozenset({"decimal", "decimalZero"})
+_UNKNOWN = "its numbering format is not supported; it is written in digits"
 _CHINESE = frozenset(
     {"chineseCounting", "chineseCountingThousand", "japaneseCounting", "taiwaneseCounting"}
-    | {"taiwaneseCountingThousand"}
+    | {"taiwaneseCountingThousand", "\u4e00, \u4e8c, \u4e09, ..."}
 )
-"""The styles that write the numbers up to 99 alike."""
+"""The styles of Word and LibreOffice that write the numbers up to 99 alike."""
 _IDEOGRAPHS = ("", *"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d")
 _CHICAGO = "*\u2020\u2021\u00a7"
 LEVELS = 9
@@ -93,19 +94,15 @@ class Numbering:
         if (list_id, level) in self._restarts:
             self._restarts.discard((list_id, level))
             counts[level] = None
-        label = count_item(levels, counts, level) or None
-        self._count_unknown(levels[level], counts[level] or 0)
-        return label
-
-    def _count_unknown(self, level: Level, number: int) -> None:
-        is_decimal = level.style in _DECIMAL or level.style.isdecimal() or level.is_legal
-        if not is_decimal and write_list_number(number, level.style) == str(number):
-            reason = "its numbering format is not supported; it is written in digits"
-            self._left_out.add("list number", reason, name=level.style)
+        return count_item(levels, counts, level, self._left_out) or None
 
 
 def count_item(
-    levels: Mapping[int, Level], counts: list[int | None], level: int, start: int | None = None
+    levels: Mapping[int, Level],
+    counts: list[int | None],
+    level: int,
+    left_out: LeftOutCounts,
+    start: int | None = None,
 ) -> str:
     """Count an item at a 0-based level and return its label, `-` for a bullet.
 
@@ -126,7 +123,10 @@ def count_item(
         if shown not in levels or levels[shown].style == "bullet":
             return ""
         style = "decimal" if definition.is_legal else levels[shown].style
-        return write_list_number(counts[shown] or 0, style)
+        written = write_list_number(counts[shown] or 0, style)
+        if written == str(counts[shown]) and style not in _DECIMAL and not style.isdecimal():
+            left_out.add("list number", _UNKNOWN, name=style)
+        return written
 
     is_bullet = definition.style == "bullet"
     return "-" if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
@@ -142,7 +142,7 @@ def write_list_number(number: int, style: str) -> str:
         tens, ones = divmod(number, 10)
         shown_tens = f"{_IDEOGRAPHS[tens] if tens > 1 else ''}\u5341" if tens else ""
         return f"{shown_tens}{_IDEOGRAPHS[ones]}"
-    if style.startswith("decimalEnclosedCircle") and 0 < number <= 20:
+    if style.startswith(("decimalEnclosedCircle", "\u2460,")) and 0 < number <= 20:
         return chr(ord("\u2460") + number - 1)
     if style == "chicago" and number > 0:
         return _CHICAGO[(number - 1) % len(_CHICAGO)] * ((number - 1) // len(_CHICAGO) + 1)
