@@ -25,6 +25,8 @@ _MARKS = {
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _MULTIBYTE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
+# The corner of a table drawn with lines, which only the code pages of DOS have.
+_DRAWN_LINES = re.compile(rb"[\xda\xc3]\xc4{3}|[\xc9\xcc]\xcd{3}")
 _SAMPLE_BYTES = 8192
 _DETECTION_BYTES = 100_000
 _CONTEXT_BYTES = 2000
@@ -117,9 +119,10 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
     from chardet import EncodingEra
 
     start = max(0, position - _CONTEXT_BYTES)
-    detected = chardet.detect(
-        data[start : start + _DETECTION_BYTES], encoding_era=EncodingEra.MODERN_WEB
-    )
+    sample = data[start : start + _DETECTION_BYTES]
+    is_drawn = _DRAWN_LINES.search(sample) is not None
+    era = EncodingEra.DOS if is_drawn else EncodingEra.MODERN_WEB
+    detected = chardet.detect(sample, encoding_era=era)
     for name in (detected["encoding"], _FALLBACK):
         codec = _find_codec(name) if name is not None else None
         if codec is not None:

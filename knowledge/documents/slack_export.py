@@ -27,6 +27,7 @@ _NOISE = frozenset({"channel_join", "channel_leave", "channel_topic", "channel_p
 _LISTS = ("channels.json", "users.json")
 _NAMES = "refdesk names"
 """The key under which the names of the original file of a post are kept."""
+_NOT_EXPORTED = "a file of a post; the export contains only its URL"
 _MOST_POSTS = 200_000
 _LONGEST_TITLE = 80
 _EPOCH = 10_000_000_000
@@ -101,8 +102,11 @@ def restore_conversations(
         used |= {file.path for file in inside if file.path.parent == root and _is_list(file.path)}
         listing.files[:] = [file for file in listing.files if file.path not in used]
         for name, days in sorted(channels.items()):
-            posts = [post for day in days for post in _read_posts(day, listing)][:_MOST_POSTS]
-            for file, moment in _write_documents(root, name, posts, workspace):
+            posts = [post for day in days for post in _read_posts(day, listing)]
+            if len(posts) > _MOST_POSTS:
+                reason = f"only the first {_MOST_POSTS} of {len(posts)} posts were read"
+                listing.skipped.append((root / name, reason))
+            for file, moment in _write_documents(root, name, posts[:_MOST_POSTS], workspace):
                 listing.files.append(replace(file, origins=(*file.origins, *lists)))
                 identity = workspace.channels.get(name)
                 if workspace_url and identity:
@@ -136,16 +140,46 @@ def _read_workspace(
 
 def _read_posts(day: FoundFile, listing: FolderListing) -> list[Post]:
     names = _list_names(day)
-    posts = (
-        {**post, _NAMES: names}
+    stated = (
+        {**post, "text": "\n".join(_list_texts(post)), _NAMES: names}
         for post in _read_list(day, listing)
         if post.get("type") == "message"
         and post.get("subtype") not in _NOISE
-        and isinstance(post.get("text"), str)
-        and post["text"].strip()
         and 0 < _seconds(post.get("ts")) < _EPOCH
     )
+    posts: list[Post] = []
+    for post in stated:
+        files = [_name_file(file) for file in _list_entries(post, "files")]
+        listing.skipped += ((f"{day.path}/{name}", _NOT_EXPORTED) for name in files)
+        if post["text"].strip():
+            posts.append(post)
+        else:
+            listing.skipped.append((f"{day.path}/{post['ts']}", "a post without text"))
     return sorted(posts, key=lambda post: _seconds(post["ts"]))
+
+
+def _list_texts(post: Post) -> Iterator[str]:
+    """Yield the text of a post, of its attachments such as previews, and the names of its files."""
+    yield from _take_texts(post, "text")
+    for attachment in _list_entries(post, "attachments"):
+        shown = list(_take_texts(attachment, "pretext", "title", "text"))
+        yield from shown or _take_texts(attachment, "fallback")
+        for stated in _list_entries(attachment, "fields"):
+            yield ": ".join(_take_texts(stated, "title", "value"))
+    yield from (f"[{_name_file(file)}]" for file in _list_entries(post, "files"))
+
+
+def _take_texts(holder: Post, *keys: str) -> Iterator[str]:
+    return (text for key in keys if isinstance(text := holder.get(key), str) and text.strip())
+
+
+def _list_entries(post: Post, key: str) -> list[Post]:
+    entries = post.get(key)
+    return [entry for entry in entries if isinstance(entry, dict)] if type(entries) is list else []
+
+
+def _name_file(file: Post) -> str:
+    return next(_take_texts(file, "title", "name"), "file")
 
 
 def _read_list(file: FoundFile, listing: FolderListing) -> list[Post]:

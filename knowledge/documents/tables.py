@@ -330,7 +330,9 @@ def _take_header(
     own = ["" if at in table[0].merged else text for at, text in zip(columns, first, strict=True)]
     # Merged cells, such as years, above a row of labels: both are the header.
     is_above = len(table) > 1 and table[1].number in headers
-    is_above |= len(table) > 2 and bool(table[0].merged) and _is_header(own) and _is_header(second)
+    # The merged cells of a form are its labels, in the same columns of each row.
+    is_group = len(table) > 2 and bool(table[0].merged) and table[0].merged != table[1].merged
+    is_above |= is_group and _is_header(own) and _is_header(second)
     if is_above and table[0].number not in headers:
         return [_join_distinct(pair) for pair in zip(first, second, strict=True)], table[2:]
     if table[0].number in headers or _is_header(first):

@@ -97,6 +97,9 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         if number > _MOST_MESSAGES:
             raise TooLargeError(f"a mailbox can have at most {_MOST_MESSAGES} messages")
         mail = parse_mail(raw)
+        if _is_deleted(mail):
+            left_out.add("message", "it is marked as deleted in the mailbox")
+            continue
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
         blocks += _write_head(mail, subject, number)
@@ -141,6 +144,12 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     for separator, end in zip(separators, [*ends, len(data)], strict=False):
         # Lines of the text that begin like a separator are escaped.
         yield data[separator.end() : end].replace(b"\n>From ", b"\nFrom ")
+
+
+def _is_deleted(mail: ParsedMail) -> bool:
+    """Return whether a message is deleted, but still in the file of the mailbox (Thunderbird)."""
+    stated = mail.read_header("X-Mozilla-Status")
+    return len(stated) == 4 and stated[3] in "89abcdefABCDEF"  # the bit 8 of a hexadecimal number
 
 
 def _read_date(mail: ParsedMail) -> str:

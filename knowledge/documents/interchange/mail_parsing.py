@@ -31,7 +31,7 @@ _SIGNATURE = "-- "
 _MOST_HEADERS = 1_000
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
-          "return-path")  # fmt: skip
+          "return-path", "x-mozilla-status")  # fmt: skip
 _FAULTS = (
     ValueError, LookupError, TypeError, AttributeError, AssertionError, MessageError, RecursionError
 )  # fmt: skip
@@ -51,6 +51,7 @@ _POLICY = _BoundedHeaders()
 _KINDS = {"text/plain": "text", "text/html": "html", "text/calendar": "calendar"}
 _MESSAGES = frozenset({"message/rfc822", "message/global"})
 _DEEPEST_MESSAGES = 10
+_STRUCK = "body :is(s, strike, del, [style*='line-through'])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,12 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
             "message", ", ".join(filter(None, (_decode(str(header)) for header in headers)))
         )
         yield from _list_content(message, depth + 1)
+    elif kind.startswith("message/") and inner:
+        # Reports about a delivery consist of fields (RFC 3464, RFC 8098).
+        for message in inner:
+            fields = (f"{name}: {_decode(str(value))}" for name, value in message.items())
+            yield MailPart("text", "\n".join(fields))
+            yield from _list_content(message, depth + 1)
     elif inner:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
@@ -181,11 +188,15 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
     """Return the first alternative that contains most of the last one, with the files of the
     others.
 
-    Plain text that does not is only a placeholder for programs that cannot display HTML.
+    Plain text that does not is only a placeholder for programs that cannot display HTML. It also
+    cannot state that text is struck out.
     """
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
-    richest = next((word for word in reversed(words) if word), frozenset())
+    last = next((at for at in reversed(range(len(words))) if words[at]), 0)
+    richest = words[last] if words else frozenset()
     best = next((at for at, word in enumerate(words) if 2 * len(word & richest) >= len(richest)), 0)
+    if words and any(map(_has_struck_text, alternatives[last])):
+        best = last
     others = (
         part
         for at, parts in enumerate(alternatives)
@@ -193,6 +204,12 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
         if at != best and part.kind in ("calendar", "file")
     )
     return [*alternatives[best], *others] if alternatives else []
+
+
+def _has_struck_text(part: MailPart) -> bool:
+    if part.kind != "html":
+        return False
+    return LexborHTMLParser(part.text).css_first(_STRUCK) is not None
 
 
 def _list_words(part: MailPart) -> frozenset[str]:

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from knowledge.documents.notation import write_number
 from knowledge.documents.office.drawings import read_graphics
-from knowledge.documents.office.list_numbering import Numbering
+from knowledge.documents.office.list_numbering import Numbering, write_list_number
 from knowledge.documents.office.word_text import (
     HIDDEN,
     NOTES,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
+_DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
 _WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _CONTENTS = "the headings that it repeats are read"
@@ -81,7 +81,8 @@ class _DocxWriter:
             name = archive.find_related(main, kind)
             return None if name is None else archive.parse(name)
 
-        self.body = find_child(archive.parse(main), "body")
+        self._root = archive.parse(main)
+        self.body = find_child(self._root, "body")
         self.styles = Styles(parse("styles"))
         self.reader = TextReader(self.styles, left_out, _mark_notes(self.body, parse("settings")))
         comments = sum(1 for _ in find_all(parse("comments"), "comment"))
@@ -90,12 +91,19 @@ class _DocxWriter:
         self._main = main
         self._relations = archive.relationships(main)
         self._left_out = left_out
-        self._numbering = Numbering(parse("numbering"))
+        self._headers = [
+            archive.parse(relation.target)
+            for relation in self._relations.values()
+            if relation.kind in ("header", "footer") and relation.target in archive
+        ]
+        self._numbering = Numbering(parse("numbering"), left_out)
         self._notes = {
             f"{kind} {get_attribute(note, 'id')}": note
             for kind in NOTES.values()
             for note in find_children(parse(f"{kind}s"), kind)
         }
+        # White text elsewhere may lie on something dark.
+        self._on_page = frozenset() if self._has_backgrounds() else frozenset(_unwrap(self.body))
         self._open_notes: list[str] = []
         self._pictures: tuple[Picture, ...] = ()
         self._anchors = Anchors()
@@ -103,17 +111,17 @@ class _DocxWriter:
         self._level = 0
         self._initial: list[str] = []
 
+    def _has_backgrounds(self) -> bool:
+        """Return whether the pages have a colour or drawings that text can lie on."""
+        parts = (self._root, *self._headers)
+        return any(local_name(element.tag) in _DRAWN for part in parts for element in part.iter())
+
     def read_headers(self) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
-        parts = (
-            relation.target
-            for relation in self._relations.values()
-            if relation.kind in ("header", "footer") and relation.target in self._archive
-        )
         return write_page_headers(
             self.reader.read(paragraph).text
-            for part in parts
-            for paragraph in walk_body(self._archive.parse(part), inside_tables=True)
+            for part in self._headers
+            for paragraph in walk_body(part, inside_tables=True)
         )
 
     def write(self, body: "Element | None") -> Iterator[Block]:
@@ -136,13 +144,19 @@ class _DocxWriter:
 
     def _table(self, element: "Element") -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
-        self._pictures += self._find_pictures(element)
-        yield from self._show_pictures()
-        yield from self._read_graphics(element)
+        graphics = tuple(self._read_drawings(element))
+        yield from (*self._show_pictures(), *graphics)
         yield from self._show_notes()
+
+    def _read_drawings(self, element: "Element") -> Iterator[Block]:
+        """Keep the pictures of a paragraph or table, and yield its other graphical parts."""
+        self._pictures += self._find_pictures(element)
+        yield from self._read_graphics(element)
 
     def _read_graphics(self, element: "Element") -> Iterator[Block]:
         """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
+        controls = sum(1 for _ in find_all(element, "control"))
+        self._left_out.add("form control", "ActiveX controls are not read", controls)
         yield from read_graphics(element, self._archive, self._main)
         for embedded in find_all(element, "OLEObject"):
             yield from self._read_file(embedded)
@@ -180,6 +194,7 @@ class _DocxWriter:
         paragraph = self._read(element)
         if paragraph.is_joined or _is_initial(element):
             self._initial.append(paragraph.spaced)
+            yield from self._read_drawings(element)
             return
         place = self._place(element, paragraph)
         if place.style.is_contents:
@@ -189,6 +204,7 @@ class _DocxWriter:
         paragraph.text = " ".join("".join((*initial, paragraph.spaced)).split())
         if place.style.is_code or (paragraph.is_code and not place.style.level):
             self._code.append(paragraph.raw)
+            yield from self._read_drawings(element)
             return
         yield from self._end_lines()
         yield from self._write_paragraph(element, paragraph, place)
@@ -201,9 +217,8 @@ class _DocxWriter:
         yield from self._show_pictures(paragraph.text if place.style.is_caption else "")
         if paragraph.text:
             yield self._block(paragraph, place)
-        if not place.style.is_caption:
-            self._pictures += self._find_pictures(element)
-        yield from self._read_graphics(element)
+        read = self._read_graphics if place.style.is_caption else self._read_drawings
+        yield from read(element)
         yield from self._show_notes()
 
     def _show_notes(self) -> Iterator[Block]:
@@ -217,7 +232,7 @@ class _DocxWriter:
                 yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
 
     def _read(self, element: "Element") -> Paragraph:
-        paragraph = self.reader.read(element)
+        paragraph = self.reader.read(element, is_on_page=element in self._on_page)
         self._open_notes += paragraph.notes
         return paragraph
 
@@ -367,7 +382,7 @@ def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str,
         marks |= {name_note(reference): "" for reference in references if has_own_mark(reference)}
         counted = (reference for reference in references if not has_own_mark(reference))
         for number, reference in enumerate(counted, start=to_number(start, 1)):
-            mark = write_number(number, style) if restart == "continuous" else "*"
+            mark = write_list_number(number, style) if restart == "continuous" else "*"
             marks[name_note(reference)] = f"[{mark}]"
     return marks
 
@@ -400,8 +415,8 @@ def _row_cells(row: "Element") -> Iterator["Element"]:
     return (child for child in _unwrap(row) if local_name(child.tag) == "tc")
 
 
-def _unwrap(parent: "Element") -> Iterator["Element"]:
-    for child in parent:
+def _unwrap(parent: "Element | None") -> Iterator["Element"]:
+    for child in parent if parent is not None else ():
         name = local_name(child.tag)
         if name in _WRAPPERS:
             yield from _unwrap(child)

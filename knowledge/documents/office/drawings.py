@@ -115,10 +115,12 @@ def _read_run(run: "Element") -> Iterator[Span]:
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
         script = Script.LOWERED if baseline.startswith("-") else Script.RAISED
     is_struck = properties is not None and properties.get("strike") in _STRUCK
+    is_upper = properties is not None and properties.get("cap") == "all"
     for element in run:
         name = local_name(element.tag)
         if name == "t":
-            yield Span(element.text or "", script, is_struck)
+            text = element.text or ""
+            yield Span(text.upper() if is_upper else text, script, is_struck)
         elif name in ("tab", "br"):
             yield Span(" ")
 

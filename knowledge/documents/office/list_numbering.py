@@ -14,11 +14,21 @@ from knowledge.documents.office.zipped_xml import (
     is_on,
     to_number,
 )
+from knowledge.documents.page import LeftOutCounts
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
+_DECIMAL = frozenset({"decimal", "decimalZero"})
+_UNKNOWN = "its numbering format is not supported; it is written in digits"
+_CHINESE = frozenset(
+    {"chineseCounting", "chineseCountingThousand", "japaneseCounting", "taiwaneseCounting"}
+    | {"taiwaneseCountingThousand", "\u4e00, \u4e8c, \u4e09, ..."}
+)
+"""The styles of Word and LibreOffice that write the numbers up to 99 alike."""
+_IDEOGRAPHS = ("", *"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d")
+_CHICAGO = "*\u2020\u2021\u00a7"
 LEVELS = 9
 """Maximum number of levels of a list."""
 
@@ -42,7 +52,7 @@ class Level:
 class Numbering:
     """The lists of a document, and the number that each has reached."""
 
-    def __init__(self, root: "Element | None") -> None:
+    def __init__(self, root: "Element | None", left_out: LeftOutCounts) -> None:
         abstract = {
             get_attribute(element, "abstractNumId") or "": element
             for element in find_children(root, "abstractNum")
@@ -67,6 +77,7 @@ class Numbering:
                 if find_child(override, "startOverride") is not None
             }
         self._counts: dict[str, list[int | None]] = {}
+        self._left_out = left_out
 
     def find_level(self, list_id: str, paragraph_style: str) -> int | None:
         """Return the level of a list that belongs to a paragraph style, or None."""
@@ -83,11 +94,15 @@ class Numbering:
         if (list_id, level) in self._restarts:
             self._restarts.discard((list_id, level))
             counts[level] = None
-        return count_item(levels, counts, level) or None
+        return count_item(levels, counts, level, self._left_out) or None
 
 
 def count_item(
-    levels: Mapping[int, Level], counts: list[int | None], level: int, start: int | None = None
+    levels: Mapping[int, Level],
+    counts: list[int | None],
+    level: int,
+    left_out: LeftOutCounts,
+    start: int | None = None,
 ) -> str:
     """Count an item at a 0-based level and return its label, `-` for a bullet.
 
@@ -108,16 +123,45 @@ def count_item(
         if shown not in levels or levels[shown].style == "bullet":
             return ""
         style = "decimal" if definition.is_legal else levels[shown].style
-        return write_number(counts[shown] or 0, style)
+        written = write_list_number(counts[shown] or 0, style)
+        if written == str(counts[shown]) and style not in _DECIMAL and not style.isdecimal():
+            left_out.add("list number", _UNKNOWN, name=style)
+        return written
 
     is_bullet = definition.style == "bullet"
     return "-" if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
 
 
+def write_list_number(number: int, style: str) -> str:
+    """Return a number in a numbering style of Word (ECMA-376 part 1, 17.18.59).
+
+    A style of digits such as `001` states their least number. Numbers for which the style is not
+    supported are written as digits.
+    """
+    if style in _CHINESE and 0 < number < 100:
+        tens, ones = divmod(number, 10)
+        shown_tens = f"{_IDEOGRAPHS[tens] if tens > 1 else ''}\u5341" if tens else ""
+        return f"{shown_tens}{_IDEOGRAPHS[ones]}"
+    if style.startswith(("decimalEnclosedCircle", "\u2460,")) and 0 < number <= 20:
+        return chr(ord("\u2460") + number - 1)
+    if style == "chicago" and number > 0:
+        return _CHICAGO[(number - 1) % len(_CHICAGO)] * ((number - 1) // len(_CHICAGO) + 1)
+    return f"{number:0{len(style)}d}" if style.isdecimal() else write_number(number, style)
+
+
+def _read_style(level: "Element") -> str:
+    """Return the numbering style of a level, or the first number of a custom one (`001`)."""
+    custom = find_child(level, "AlternateContent", "Choice", "numFmt")
+    if custom is None:
+        return get_value(level, "numFmt") or "decimal"
+    first = (get_attribute(custom, "format") or "").partition(",")[0].strip()
+    return first if first.isdecimal() else "custom"
+
+
 def _read_levels(parent: "Element") -> dict[int, Level]:
     return {
         to_number(get_attribute(level, "ilvl")): Level(
-            style=get_value(level, "numFmt") or "decimal",
+            style=_read_style(level),
             text=get_value(level, "lvlText") or "",
             start=to_number(get_value(level, "start")),
             restart=to_number(get_value(level, "lvlRestart"), LEVELS),

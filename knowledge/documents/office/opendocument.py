@@ -386,7 +386,7 @@ class _Reader:
         level = min(_count(element, "outline-level"), LEVELS) - 1
         counts = self._counted.setdefault(_OUTLINE, [None] * LEVELS)
         levels = self._styles.levels.get(_OUTLINE, {})
-        return _read_number(element) or count_item(levels, counts, level)
+        return _read_number(element) or count_item(levels, counts, level, self.left_out)
 
     def _numbered(self, element: "Element") -> Iterator[Block]:
         label = _read_number(element)
@@ -403,7 +403,8 @@ class _Reader:
         current.is_begun = True
         name = current.style or self._styles.find("paragraph", style, "list-style-name") or ""
         levels = self._styles.levels.get(name, {})
-        label = count_item(levels, current.counts, len(self._lists) - 1, current.start)
+        level = len(self._lists) - 1
+        label = count_item(levels, current.counts, level, self.left_out, current.start)
         current.label = current.label or label
         return current.label
 

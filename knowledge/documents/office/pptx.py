@@ -1,10 +1,10 @@
 """Reads PowerPoint slides: each slide is a section headed by its title, with its notes.
 
-Hidden slides and shapes are left out and counted. Content from the slide master (footer, date,
-slide number) is not text of the slide.
+Hidden slides and shapes are left out and counted. What the slides repeat (footers, and text of
+their layouts and masters) precedes them once, without slide numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
@@ -23,6 +23,7 @@ from knowledge.documents.office.zipped_xml import (
     read_core_properties,
     to_length,
     to_number,
+    write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
 from knowledge.documents.readers import read_inner_file
@@ -35,7 +36,8 @@ _EXPECTED = "a PowerPoint presentation"
 _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
 _TITLES = frozenset({"title", "ctrTitle"})
-_FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
+_FOOTERS = frozenset({"dt", "ftr", "hdr"})
+_FURNITURE = frozenset({*_FOOTERS, "sldNum", "sldImg"})
 _BULLETS = ("buAutoNum", "buChar", "buBlip", "buNone")
 _BORDERS = {
     "ParenBoth": ("(", ")"),
@@ -56,6 +58,7 @@ def read(data: bytes, source: str) -> Page:
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     relations = archive.relationships(main)
     blocks: list[Block] = []
+    repeated: list[str] = []
     left_out = LeftOutCounts()
     title = ""
     for number, entry in enumerate(find_children(find_child(root, "sldIdLst"), "sldId"), start=1):
@@ -70,6 +73,12 @@ def read(data: bytes, source: str) -> Page:
             name = archive.find_related(relation.target, kind)
             comments = find_all(archive.parse(name), "cm") if name is not None else ()
             left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
+        layout = archive.find_related(relation.target, "slideLayout")
+        master = archive.find_related(layout, "slideMaster") if layout is not None else None
+        repeated += _read_texts(slide, _FOOTERS)
+        if slide.get("showMasterSp") not in ("0", "false"):
+            parts = (archive.parse(name) for name in (master, layout) if name is not None)
+            repeated += (text for part in parts for text in _read_texts(part, {None}))
         heading = _find_title(slide)
         title = title or heading
         anchor = f"slide={number}"
@@ -85,7 +94,7 @@ def read(data: bytes, source: str) -> Page:
     return Page(
         source,
         stated.title or title,
-        tuple(blocks),
+        (*write_page_headers(repeated), *blocks),
         description=stated.description,
         keywords=stated.keywords,
         left_out=left_out.list(),
@@ -97,12 +106,45 @@ def _relation_id(entry: "Element") -> str:
     return next((value for key, value in entry.items() if key.endswith("}id")), "")
 
 
-def _placeholder(shape: "Element") -> str | None:
-    """Return the placeholder kind of a shape, or None."""
+def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> str | None:
+    """Return the placeholder kind of a shape, or another property, or None."""
     for properties in find_all(shape, "nvPr"):
         element = find_child(properties, "ph")
-        return element.get("type", "obj") if element is not None else None
+        return element.get(name, default) if element is not None else None
     return None
+
+
+def _read_texts(part: "Element", kinds: Collection[str | None]) -> Iterator[str]:
+    """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
+    of these kinds, or none (None).
+    """
+    for shape in find_all(part, "sp"):
+        if _placeholder(shape) in kinds and not _is_hidden(shape):
+            yield " ".join(text for _, text, _ in _paragraphs(shape))
+
+
+def _order_placeholders(
+    slide: "Element", archive: ZippedXml, name_of_slide: str
+) -> "list[Element]":
+    """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
+    places that the layout states.
+    """
+    shapes = list(find_child(slide, "cSld", "spTree") or ())
+    layout = archive.find_related(name_of_slide, "slideLayout")
+    stated = find_all(None if layout is None else archive.parse(layout), "sp")
+    order = [_placeholder(shape, "idx", "0") for shape in stated]
+    slots = {
+        at: order.index(place)
+        for at, shape in enumerate(shapes)
+        if (place := _placeholder(shape, "idx", "0")) is not None
+        and place in order
+        and find_child(shape, "spPr", "xfrm") is None
+        and find_child(shape, "xfrm") is None
+    }
+    ordered = [shapes[at] for at in sorted(slots, key=lambda at: slots[at])]
+    for slot, shape in zip(slots, ordered, strict=True):
+        shapes[slot] = shape
+    return shapes
 
 
 def _find_title(slide: "Element") -> str:
@@ -117,7 +159,10 @@ def _find_title(slide: "Element") -> str:
 def _write_shapes(
     slide: "Element", archive: ZippedXml, name_of_slide: str, left_out: LeftOutCounts
 ) -> Iterator[Block]:
-    waiting = list(reversed(list(slide)))
+    controls = sum(1 for _ in find_all(slide, "control"))
+    left_out.add("form control", "ActiveX controls are not read", controls)
+    shapes = _order_placeholders(slide, archive, name_of_slide)
+    waiting = list(reversed(order_shapes(shapes, _measure)))
     while waiting:
         element = waiting.pop()
         name = local_name(element.tag)

@@ -20,6 +20,7 @@ from knowledge.documents.office.zipped_xml import (
     get_value,
     is_on,
     local_name,
+    to_length,
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DELETED = frozenset({"del", "moveFrom"})
 HIDDEN = "formatted as hidden text"
+_WHITE = "it has the colour of the page"
 NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 """The elements that refer to notes, with the kinds of these notes."""
 
@@ -38,6 +40,8 @@ _LEFT_OUT = frozenset(
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _DEEPEST = 12
+_USUAL_SIZE = 20
+"""The size of type that no style states, in half points."""
 _TYPEFACES_OF_CODE = (
     "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
 )  # fmt: skip
@@ -73,6 +77,7 @@ class Styles:
     """
 
     def __init__(self, root: "Element | None") -> None:
+        self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
         self._styles = {
             get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
         }
@@ -106,6 +111,32 @@ class Styles:
             if element is None:
                 element = find_child(next(self._with_property(style, name), None), name)
         return element
+
+    def is_smaller(self, properties: "Element | None", paragraph_style: str) -> bool:
+        """Return whether the type of a run is smaller than that of its paragraph."""
+        usual = self.find_property(None, "sz", paragraph_style)
+        if usual is None:
+            usual = find_child(self._defaults, "sz")
+        own = self.find_property(properties, "sz", paragraph_style)
+        sizes = (None if size is None else get_attribute(size, "val") for size in (own, usual))
+        smaller, larger = (to_number(size, _USUAL_SIZE) for size in sizes)
+        return smaller < larger
+
+    def is_white(self, properties: "Element | None", paragraph: "Element | None") -> bool:
+        """Return whether a run is white, and neither it nor its paragraph has a background."""
+        style = get_value(paragraph, "pStyle") or ""
+        colour = self.find_property(properties, "color", style)
+        if colour is None or (get_attribute(colour, "val") or "").upper() != "FFFFFF":
+            return False
+        is_shaded = any(find_child(part, "pPr", "shd") is not None for part in self._chain(style))
+        return not is_shaded and all(
+            background is None
+            for background in (
+                find_child(paragraph, "shd"),
+                self.find_property(properties, "shd", style),
+                self.find_property(properties, "highlight", style),
+            )
+        )
 
     def _with_property(self, style_id: str, name: str) -> "Iterator[Element | None]":
         """Yield the run properties of a style and of its base styles that contain an element."""
@@ -177,11 +208,14 @@ class _Reading:
     """A paragraph while it is read: the id of its style, its runs, and its open fields.
 
     A field is its instruction, or None after the separator before its result. `instructions`
-    counts those without a separator; their text is not shown.
+    counts those without a separator; their text is not shown. `is_on_page`: nothing but the page
+    is behind it.
     """
 
     paragraph: Paragraph
     style: str
+    properties: "Element | None" = None
+    is_on_page: bool = False
     runs: list[_Run] = field(default_factory=list)
     fields: list[str | None] = field(default_factory=list)
     instructions: int = 0
@@ -199,14 +233,18 @@ class TextReader:
         self._left_out = left_out
         self.marks = marks
 
-    def read(self, element: "Element") -> Paragraph:
-        """Return the text of a paragraph, or of a link in it."""
+    def read(self, element: "Element", *, is_on_page: bool = False) -> Paragraph:
+        """Return the text of a paragraph, or of a link in it.
+
+        With `is_on_page`, white text is hidden unless it or its paragraph has a background.
+        """
         properties = find_child(element, "pPr")
         end = find_child(properties, "rPr")
         style = get_value(properties, "pStyle") or ""
         is_joined = any(find_child(end, name) is not None for name in DELETED)
         is_counted = not is_joined and not self._styles.is_on(end, "vanish", style)
-        reading = _Reading(Paragraph(is_joined=is_joined, is_counted=is_counted), style)
+        paragraph = Paragraph(is_joined=is_joined, is_counted=is_counted)
+        reading = _Reading(paragraph, style, properties, is_on_page)
         waiting: list[Element] = list(reversed(list(element)))
         while waiting:
             waiting.extend(reversed(list(self._read_node(waiting.pop(), reading))))
@@ -227,6 +265,7 @@ class TextReader:
         elif name == "r":
             self._read_run(node, reading)
             inner = find_child(node, "ruby", "rubyBase")
+            self._left_out.add("reading", "it is written above its word", inner is not None)
             return () if inner is None else inner
         elif name not in _LEFT_OUT:
             return node
@@ -237,26 +276,38 @@ class TextReader:
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
         notes = len(reading.paragraph.notes)
         pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
-        is_hidden = self._styles.is_on(properties, "vanish", reading.style)
+        # White spaces still indent the text.
+        has_text = reading.is_on_page and any(text.strip() for text, _ in pieces)
+        is_white = has_text and self._styles.is_white(properties, reading.properties)
+        is_hidden = is_white or self._styles.is_on(properties, "vanish", reading.style)
         if pieces:
             is_begun = is_hidden and not reading.is_hidden
-            self._left_out.add("hidden passage", HIDDEN, is_begun)
+            self._left_out.add("hidden passage", _WHITE if is_white else HIDDEN, is_begun)
             reading.is_hidden = is_hidden
         if is_hidden:
             del reading.paragraph.notes[notes:]
             return
-        position = self._styles.find_property(properties, "vertAlign", reading.style)
-        script = Script.LINE
-        if position is not None:
-            script = _SCRIPTS.get(get_attribute(position, "val") or "", Script.LINE)
+        script = self._find_script(properties, reading.style)
         is_struck = any(
             self._styles.is_on(properties, name, reading.style) for name in ("strike", "dstrike")
         )
         # A raised or lowered sign would lose its position in code.
         is_code = _is_monospaced(typeface) and script is Script.LINE
-        for text, is_mark in pieces:
+        is_upper = self._styles.is_on(properties, "caps", reading.style)
+        for stated, is_mark in pieces:
+            text = stated.upper() if is_upper else stated
             span = Span(text, Script.NOTE if is_mark else script, is_struck)
             reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
+
+    def _find_script(self, properties: "Element | None", style: str) -> Script:
+        """Return the position of a run; smaller type that is moved up or down has one, too."""
+        position = self._styles.find_property(properties, "vertAlign", style)
+        if position is not None:
+            return _SCRIPTS.get(get_attribute(position, "val") or "", Script.LINE)
+        moved = to_length(get_value(properties, "position"))
+        if not moved or not self._styles.is_smaller(properties, style):
+            return Script.LINE
+        return Script.RAISED if moved > 0 else Script.LOWERED
 
     def _read_pieces(
         self, run: "Element", reading: _Reading, typeface: str

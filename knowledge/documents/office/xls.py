@@ -1,6 +1,6 @@
 """Reads workbooks of old Excel versions (.xls) with xlrd; values are written as displayed.
 
-HTML, delimited text and new workbooks under the same extension are read as what they are.
+HTML, XML, delimited text and new workbooks under the same extension are read as what they are.
 """
 
 import re
@@ -13,7 +13,7 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
 from knowledge.documents.notation import Script, Span, join_spans
-from knowledge.documents.office import xlsx
+from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_sheet
@@ -33,15 +33,21 @@ _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; its visible sheets are sections."""
-    import xlrd
-
     if data.startswith(_ZIP):
         return xlsx.read(data, source)
+    if spreadsheet_xml.START.match(data) is not None:
+        return spreadsheet_xml.read(data, source)
     if _HTML.match(data) is not None:
         return html.read(data, source)
     line = data[:4096].partition(b"\n")[0]
     if data.startswith(BOM_UTF16_LE) or (b"\t" in line and b"\x00" not in line):
         return delimited.read(data, source)
+    return _read_workbook(data, source)
+
+
+def _read_workbook(data: bytes, source: str) -> Page:
+    import xlrd
+
     try:
         book = xlrd.open_workbook(file_contents=data, formatting_info=True, on_demand=True)
         sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]

@@ -29,6 +29,7 @@ from knowledge.documents.office.zipped_xml import (
     local_name,
     read_core_properties,
     to_number,
+    write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.readers import read_inner_file
@@ -49,6 +50,13 @@ _TRUE = frozenset({"1", "true"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _HIDDEN = "hidden in the workbook"
+# The codes of printed headers (ECMA-376 part 1, 18.3.1.46): sections, appearance and fields.
+_SECTION = re.compile(r"&[LCR]")
+_APPEARANCE = re.compile(
+    r'&(?:"[^"]{0,200}"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d{1,3}|[BEIOHSUXY])'
+)
+_AMPERSAND = "\ue000"
+_FIELD = re.compile(r"&[PNDTGFAZ]")
 _DAY_ZERO, _DAY_ZERO_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
 
 
@@ -79,16 +87,21 @@ class _Values:
             if style < len(self._struck_out) and self._struck_out[style]:
                 self.left_out.add("conditional strikethrough", "conditions are not evaluated")
 
-    def read(self, cell: "Element") -> str:
-        """Return the visible text of a cell."""
+    def read(self, cell: "Element", *, has_background: bool) -> str:
+        """Return the visible text of a cell; `has_background` if it may have one beside its style's
+        own.
+        """
         at = to_number(cell.get("s"))
         style = self._styles[at] if at < len(self._styles) else _Style()
         kind = cell.get("t", "n")
         is_number = kind in ("n", "d")
         runs = self._read_stated(cell, kind)
+        if style.is_white and runs and not has_background and all(type(run) is str for run in runs):
+            self.left_out.add("value", "it has the colour of the sheet")
+            return ""
         stated = _join_runs(runs, is_struck=style.is_struck and not is_number)
         if is_number:
-            number = _read_day(stated, self._since_1904) if kind == "d" and style.format else stated
+            number = read_day(stated, self._since_1904) if kind == "d" and style.format else stated
             shown = format_number(number, style.format, since_1904=self._since_1904)
             shown = join_spans([Span(shown, is_struck=style.is_struck)])
         else:
@@ -124,10 +137,13 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The style of cells: number format, and whether the typeface is struck out."""
+    """The style of cells: number format, and whether the typeface is struck out, or white on
+    nothing.
+    """
 
     format: str = ""
     is_struck: bool = False
+    is_white: bool = False
 
 
 def read(data: bytes, source: str) -> Page:
@@ -146,6 +162,7 @@ def read(data: bytes, source: str) -> Page:
         name = " ".join((sheet.get("name") or "Sheet").split())
         relation = relations.get(get_attribute(sheet, "id") or "")
         if relation is None or relation.kind not in ("worksheet", "chartsheet"):
+            left_out.add("sheet", "it contains macros or a dialog, or is missing", name=name)
             continue
         if sheet.get("state", "visible") != "visible":
             left_out.add("hidden sheet", _HIDDEN, name=name)
@@ -155,9 +172,11 @@ def read(data: bytes, source: str) -> Page:
         root = archive.parse(relation.target)
         ranges = list(_list_ranges(archive, relation.target, root))
         filtered = [rows for rows, _, is_active in ranges if is_active]
-        rows = _read_sheet(root, values, notes, filtered)
+        tables = (entry.get("ref") for entry in _list_tables(archive, relation.target))
+        rows = _read_sheet(root, values, notes, filtered, [*tables, *_list_conditions(root)])
         headers = {rows.start for rows, has_header, _ in ranges if has_header}
         below = (
+            *_write_headers(root, left_out),
             *write_sheet(rows, f"{anchor}&", headers),
             *_write_drawings(archive, relation.target, left_out),
         )
@@ -218,7 +237,7 @@ def _unescape(text: str) -> str:
     return clean_text(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
 
 
-def _read_day(stated: str, since_1904: bool) -> str:
+def read_day(stated: str, since_1904: bool) -> str:
     """Return a date in ISO 8601 as its number of days; other text is returned unchanged."""
     try:
         moment = datetime.fromisoformat(stated).replace(tzinfo=None)
@@ -233,14 +252,35 @@ def _read_styles(styles: "Element") -> list[_Style]:
         for declared in find_children(find_child(styles, "numFmts"), "numFmt")
         if declared.get("numFmtId", "").isdecimal()
     }
-    fonts = [is_on(font, "strike") for font in find_children(find_child(styles, "fonts"), "font")]
-    return [
-        _Style(
-            find_format(to_number(declared.get("numFmtId")), custom),
-            (at := to_number(declared.get("fontId"))) < len(fonts) and fonts[at],
-        )
-        for declared in find_children(find_child(styles, "cellXfs"), "xf")
+    fonts = [
+        (is_on(font, "strike"), _is_white(find_child(font, "color")))
+        for font in find_children(find_child(styles, "fonts"), "font")
     ]
+    fills = [
+        _has_no_colour(find_child(fill, "patternFill"))
+        for fill in find_children(find_child(styles, "fills"), "fill")
+    ]
+    read: list[_Style] = []
+    for declared in find_children(find_child(styles, "cellXfs"), "xf"):
+        at, filled = to_number(declared.get("fontId")), to_number(declared.get("fillId"))
+        is_struck, is_white = fonts[at] if at < len(fonts) else (False, False)
+        is_white = is_white and filled < len(fills) and fills[filled]
+        format_code = find_format(to_number(declared.get("numFmtId")), custom)
+        read.append(_Style(format_code, is_struck, is_white))
+    return read
+
+
+def _is_white(colour: "Element | None") -> bool:
+    """Return whether a colour is white: by value, in the palette, or as the theme's background."""
+    if colour is None or colour.get("tint", "0") not in ("0", "0.0"):
+        return False
+    is_value = colour.get("rgb", "")[-6:].upper() == "FFFFFF"
+    return is_value or colour.get("indexed") in ("1", "9") or colour.get("theme") == "0"
+
+
+def _has_no_colour(pattern: "Element | None") -> bool:
+    kind = "" if pattern is None else pattern.get("patternType", "none")
+    return kind == "none" or (kind == "solid" and _is_white(find_child(pattern, "fgColor")))
 
 
 def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
@@ -280,9 +320,38 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
 
 
+def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
+    """Yield the printed headers and footers of a sheet; those with fields are counted."""
+    lines: list[str] = []
+    for header in find_child(root, "headerFooter") or ():
+        for part in _SECTION.split((header.text or "").replace("&&", _AMPERSAND)):
+            text = _APPEARANCE.sub("", part)
+            if _FIELD.search(text) is not None:
+                reason = "it has a field such as the number of the page"
+                left_out.add("printed header", reason)
+            else:
+                lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
+    controls = sum(1 for _ in find_all(root, "control"))
+    left_out.add("form control", "controls on sheets are not read", controls)
+    return write_page_headers(lines)
+
+
+def _list_conditions(root: "Element") -> Iterator[str]:
+    """Yield the ranges that may have a background that no style of a cell states."""
+    for element in find_children(root, "conditionalFormatting"):
+        yield from element.get("sqref", "").split()
+    if find_child(root, "picture") is not None:
+        yield "A1:XFD9999999"
+
+
 def _read_sheet(
-    root: "Element", values: _Values, notes: Mapping[str, str], filtered: Sequence[range]
+    root: "Element",
+    values: _Values,
+    notes: Mapping[str, str],
+    filtered: Sequence[range],
+    backgrounds: Sequence[str | None],
 ) -> list[SheetRow]:
+    coloured = [_read_range(reference) for reference in backgrounds]
     rows: list[SheetRow] = []
     hidden_columns = _hidden_columns(root)
     hidden = 0
@@ -296,7 +365,7 @@ def _read_sheet(
             continue
         cells = {
             column: text
-            for column, text in _read_row(row, values, notes)
+            for column, text in _read_row(row, number, values, notes, coloured)
             if column not in hidden_columns and text
         }
         if cells:
@@ -307,7 +376,11 @@ def _read_sheet(
 
 
 def _read_row(
-    row: "Element", values: _Values, notes: Mapping[str, str]
+    row: "Element",
+    number: int,
+    values: _Values,
+    notes: Mapping[str, str],
+    coloured: Sequence[tuple[range, range]],
 ) -> Iterator[tuple[int, str]]:
     column = -1
     for cell in find_children(row, "c"):
@@ -316,7 +389,8 @@ def _read_row(
         column = place[1] if place is not None else column + 1
         if column < MOST_COLUMNS:
             note = notes.get(reference, "")
-            text = values.read(cell)
+            is_coloured = any(number in rows and column in columns for rows, columns in coloured)
+            text = values.read(cell, has_background=is_coloured)
             yield column, f"{text} [{note}]".strip() if note else text
         else:
             values.left_out.add("cell", TOO_MANY_COLUMNS)
@@ -328,14 +402,18 @@ def _list_ranges(
     """Yield the rows of each table and filter, whether the first one is a header, and whether
     others are hidden only by a condition.
     """
-    relations = archive.relationships(sheet).values()
-    tables = [relation.target for relation in relations if relation.kind == "table"]
-    for part in (root, *(archive.parse(name) for name in tables if name in archive)):
+    for part in (root, *_list_tables(archive, sheet)):
         filters = find_child(part, "autoFilter")
         stated = filters if part is root else part
         if stated is not None and (rows := _read_range(stated.get("ref"))[0]):
             is_active = find_child(filters, "filterColumn") is not None
             yield rows, part.get("headerRowCount") != "0", is_active
+
+
+def _list_tables(archive: ZippedXml, sheet: str) -> "Iterator[Element]":
+    relations = archive.relationships(sheet).values()
+    tables = (relation.target for relation in relations if relation.kind == "table")
+    return (archive.parse(name) for name in tables if name in archive)
 
 
 def _list_links(

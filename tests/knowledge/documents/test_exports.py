@@ -145,6 +145,30 @@ async def test_a_thread_of_slack_is_one_document_with_names_and_an_address(desk:
 
 
 @pytest.mark.slow
+async def test_posts_without_text_of_their_own_keep_their_attachments_and_files(desk: Desk) -> None:
+    write_slack(desk.folder)
+    posts = [
+        {"files": [{"name": "plan.pdf"}], "text": ""},
+        {"attachments": [{"title": "Disk", "fields": [{"title": "Free", "value": "3 GB"}]}]},
+        {"blocks": [{"type": "divider"}], "text": ""},
+    ]
+    stamped = [
+        {"type": "message", "ts": f"177235580{at}.0", **post} for at, post in enumerate(posts)
+    ]
+    (desk.folder / "ops" / "2026-03-01.json").write_text(json.dumps(stamped))
+
+    result = await desk.ingest()
+
+    day = desk.index.documents["docs/ops/2026-03-01"]
+    assert "[plan.pdf]" in day.content
+    assert "Free: 3 GB" in day.content
+    assert result.skipped == (
+        ("ops/2026-03-01.json/plan.pdf", "a file of a post; the export contains only its URL"),
+        ("ops/2026-03-01.json/1772355802.0", "a post without text"),
+    )
+
+
+@pytest.mark.slow
 async def test_a_channel_of_threads_alone_is_read_and_each_thread_once(desk: Desk) -> None:
     write_slack(desk.folder)
     days = desk.folder / "ops"

@@ -245,3 +245,37 @@ def test_a_line_that_begins_like_a_message_of_a_mailbox_stays_in_its_message() -
         "From now on we close at 17:30.\nSee you.",
         "Rent, bob@example.com, 2026-05-04 10:00", "It rises.", "From May on, it is 700 EUR.",
     ]  # fmt: skip
+
+
+def test_a_deleted_message_that_is_still_in_the_file_of_a_mailbox_is_left_out() -> None:
+    deleted, current = message("Stock", "310 boxes"), message("Stock", "295 boxes")
+    deleted["X-Mozilla-Status"], current["X-Mozilla-Status"] = "0009", "0001"
+
+    page = mail.read(box(deleted, current), "Inbox.mbox")
+
+    assert [block.text for block in page.blocks[2:]] == ["295 boxes"]
+    assert page.blocks[0].anchor == "message=2"
+    assert [(part.what, part.count) for part in page.left_out] == [("message", 1)]
+
+
+def test_text_that_only_the_html_of_a_message_strikes_out_is_marked() -> None:
+    made = message("Chairs", "We ordered 120, 150 chairs.")
+    made.add_alternative("<p>We ordered 120, <strike>150</strike> chairs.</p>", subtype="html")
+
+    assert mail.read(bytes(made), "a.eml").blocks[-1].text == "We ordered 120, ~~150~~ chairs."
+
+
+def test_the_fields_of_a_report_about_a_delivery_are_read() -> None:
+    made = (
+        b"From: a@b.c\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nNot sent."
+        b"\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.b.c"
+        b"\r\n\r\nFinal-Recipient: rfc822; ada@b.c\r\nStatus: 5.1.1\r\n--b--"
+    )
+
+    texts = [block.text for block in mail.read(made, "a.eml").blocks[2:]]
+
+    assert texts == [
+        "Not sent.",
+        "Reporting-MTA: dns; mx.b.c",
+        "Final-Recipient: rfc822; ada@b.c\nStatus: 5.1.1",
+    ]

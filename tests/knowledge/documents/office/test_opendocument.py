@@ -297,6 +297,23 @@ def test_numbers_after_z_are_doubled_letters_if_the_list_says_so() -> None:
     assert page.content == "bb x"
 
 
+def test_numbers_of_chinese_lists_are_chinese_and_unknown_formats_are_counted() -> None:
+    levels = "".join(
+        f'<text:list-style style:name="{name}"><text:list-level-style-number text:level="1" '
+        f'style:num-format="{shown}"/></text:list-style>'
+        for name, shown in (("Z", "一, 二, 三, ..."), ("K", "가, 나, 다, ..."))
+    )
+    item = '<text:list-item text:start-value="12"><text:p>x</text:p></text:list-item>'
+    lists = "".join(f'<text:list text:style-name="{name}">{item}</text:list>' for name in "ZK")
+
+    page = read(f"<office:text>{lists}</office:text>", levels)
+
+    assert [block.text for block in page.blocks] == ["十二 x", "12 x"]
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("list number", ("가, 나, 다, ...",))
+    ]
+
+
 def test_scripts_and_variables_that_are_not_displayed_are_no_text() -> None:
     page = read(
         "<office:text><text:p>Total<text:script>beep()</text:script><text:variable-set "

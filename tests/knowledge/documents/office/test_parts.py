@@ -124,6 +124,112 @@ def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() 
     assert [block.text for block in page.blocks] == ["Article I Scope", "  1.1 Fee", "b) Own"]
 
 
+@pytest.mark.parametrize(
+    ("style", "first", "shown"),
+    [
+        ('<w:numFmt w:val="chineseCountingThousand"/>', 9, ["九", "十", "十一"]),
+        ('<w:numFmt w:val="japaneseCounting"/>', 19, ["十九", "二十", "二十一"]),
+        ('<w:numFmt w:val="decimalEnclosedCircle"/>', 9, ["⑨", "⑩", "⑪"]),
+        ('<X><Choice><w:numFmt w:val="custom" w:format="001, 002, ..."/></Choice></X>', 98,
+         ["098", "099", "100"]),
+    ],
+)  # fmt: skip
+def test_numbers_of_lists_are_written_in_the_numbering_format_of_word(
+    style: str, first: int, shown: list[str]
+) -> None:
+    style = style.replace("X>", "AlternateContent>")
+    numbering = (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="1"><w:lvl w:ilvl="0"><w:start '
+        f'w:val="{first}"/>{style}<w:lvlText w:val="%1."/></w:lvl></w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+    )
+
+    page = read_body(item("a", 0) * 3, numbering__xml=numbering)
+
+    assert [block.text for block in page.blocks] == [f"{label}. a" for label in shown]
+    assert page.left_out == ()
+
+
+def test_a_numbering_format_that_is_not_supported_is_counted() -> None:
+    numbering = (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="1">'
+        f"{define_level(0, '%1', 'ordinalText')}</w:abstractNum>"
+        '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+    )
+
+    page = read_body(item("Fee", 0), numbering__xml=numbering)
+
+    assert page.content == "1 Fee"
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("list number", ("ordinalText",))
+    ]
+
+
+WHITE = '<w:rPr><w:color w:val="FFFFFF"/></w:rPr>'
+DARK = '<w:shd w:val="clear" w:fill="1F3864"/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (paragraph("Pay 5.", run=WHITE), ""),
+        (paragraph("Pay 5.", DARK, run=WHITE), "Pay 5."),
+        (paragraph("Pay 5.", run=WHITE.replace("</w:rPr>", f"{DARK}</w:rPr>")), "Pay 5."),
+        (f"<w:tbl><w:tr><w:tc>{paragraph('Pay 5.', run=WHITE)}</w:tc></w:tr></w:tbl>", "Pay 5."),
+        (paragraph("Pay 5.", run=WHITE) + "<w:p><w:r><w:pict/></w:r></w:p>", "Pay 5."),
+    ],
+)
+def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it(
+    body: str, shown: str
+) -> None:
+    page = read_body(paragraph("Visible.") + body)
+
+    assert page.content == f"Visible.\n\n{shown}".strip()
+    assert bool(page.left_out) == (not shown)
+
+
+def test_white_spaces_still_indent_code() -> None:
+    code = '<w:rPr><w:rFonts w:ascii="Consolas"/>{}</w:rPr>'
+    white = f"{code.format(WHITE[7:-8])}<w:t>    </w:t></w:r><w:r>{code.format('')}"
+
+    page = read_body(paragraph("if on:", run=code.format("")) + paragraph("close()", run=white))
+
+    assert page.blocks[0].text == "```\nif on:\n    close()\n```"
+    assert page.left_out == ()
+
+
+def test_raised_small_type_and_capitals_are_written_as_word_shows_them() -> None:
+    style = f'<w:styles {W}><w:style w:styleId="Sign"><w:rPr><w:caps/></w:rPr></w:style></w:styles>'
+    small = '<w:rPr><w:position w:val="{}"/><w:sz w:val="14"/></w:rPr><w:t>{}</w:t></w:r><w:r>'
+    body = paragraph("N", run=f"<w:t>mm</w:t></w:r><w:r>{small.format(8, 2)}")
+    moved = paragraph("5", run='<w:rPr><w:position w:val="8"/></w:rPr><w:t>10</w:t></w:r><w:r>')
+    body += moved + paragraph("valve e.04", '<w:pStyle w:val="Sign"/>')
+
+    texts = [block.text for block in read_body(body, styles__xml=style).blocks]
+
+    assert texts == ["mm^2N", "105", "VALVE E.04"]
+
+
+def test_controls_readings_and_charts_of_a_paragraph_with_a_deleted_end_are_not_lost() -> None:
+    joined = "<w:rPr><w:del/></w:rPr>"
+    ruby = "<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase/></w:ruby>"
+    control = f'<w:object><w:control w:name="Box"/></w:object>{ruby}'
+    chart = '<w:drawing><c:chart r:id="chart1.xml"/></w:drawing>'
+    body = paragraph("See", joined, f"{control}{chart}") + paragraph(" below.")
+
+    page = read_body(body, {"chart1.xml": CHART})
+
+    assert [(part.what, part.count) for part in page.left_out] == [
+        ("reading", 1),
+        ("form control", 1),
+    ]
+    assert [block.text.split("\n")[0] for block in page.blocks] == [
+        "Pumps",
+        "|  | 2024 |",
+        "See below.",
+    ]
+
+
 def item(text: str, level: int, end: str = "") -> str:
     listed = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
     return paragraph(text, f"{listed}<w:rPr>{end}</w:rPr>")

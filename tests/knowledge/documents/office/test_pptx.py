@@ -4,6 +4,8 @@ from itertools import permutations
 
 import pptx
 import pytest
+from pptx.oxml import parse_xml
+from pptx.oxml.ns import nsdecls
 from pptx.presentation import Presentation
 from pptx.util import Inches
 
@@ -81,3 +83,34 @@ def test_boxes_that_form_a_grid_are_read_row_by_row(order: Sequence[int]) -> Non
         slide.shapes.add_textbox(*place).text_frame.text = f"{'AB'[at // 2]}{at % 2}"
 
     assert [block.text for block in read(deck).blocks] == ["Slide 1", "A0", "A1", "B0", "B1"]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
+def test_placeholders_are_read_in_the_order_of_their_layout(order: Sequence[int]) -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[4])
+    texts = ("Before", "12 min", "After", "7 min")
+    boxes = [shape for shape in slide.placeholders if shape.placeholder_format.idx]
+    for box, text in zip(boxes, texts, strict=True):
+        box.text_frame.text = text
+    for at in order:
+        slide.shapes._spTree.append(boxes[at]._element)  # noqa: SLF001 - as above
+
+    assert [block.text for block in read(deck).blocks] == ["Slide 1", *texts]
+
+
+def test_a_footer_and_the_text_of_a_master_are_read_once() -> None:
+    deck = pptx.Presentation()
+    mark = deck.slides.add_slide(deck.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9)
+    mark.text_frame.text = "Draft 3"
+    deck.slide_master.shapes._spTree.append(mark._element)  # noqa: SLF001 - as above
+    for number in "12":
+        slide = deck.slides.add_slide(deck.slide_layouts[5])
+        slide.shapes.title.text = f"Step {number}"
+        for kind, text in (("ftr", "QP-114"), ("sldNum", number)):
+            box = slide.shapes.add_textbox(0, 0, 9, 9)
+            box.text_frame.text = text
+            properties = box._element.nvSpPr.nvPr  # noqa: SLF001 - as above
+            properties.append(parse_xml(f'<p:ph {nsdecls("p")} type="{kind}"/>'))
+
+    assert [block.text for block in read(deck).blocks] == ["Draft 3", "QP-114", "Step 1", "Step 2"]

@@ -6,7 +6,7 @@ import openpyxl
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.formatting.rule import Rule
-from openpyxl.styles import Font
+from openpyxl.styles import Font, PatternFill
 from openpyxl.styles.differential import DifferentialStyle
 from openpyxl.styles.numbers import NumberFormat
 from openpyxl.worksheet.filters import AutoFilter, FilterColumn
@@ -145,6 +145,17 @@ def test_a_date_in_iso_8601_is_written_in_its_format() -> None:
     assert read(workbook).blocks[1].text.endswith("| 2026-03-01 | 24 December 2026 |")
 
 
+def test_the_merged_labels_of_a_form_are_not_joined_to_one_header() -> None:
+    form = workbook_of(("Number", None, "LN-87"), ("Customer", None, "Øst"), ("Weight", None, 12.4))
+    for row in "123":
+        form.active.merge_cells(f"A{row}:B{row}")
+
+    lines = read(form).blocks[1].text.split("\n")
+
+    assert "| Number | Number | LN-87 |" in lines
+    assert "| Customer | Customer | Øst |" in lines
+
+
 def test_merged_years_above_labels_are_part_of_the_header() -> None:
     rows = [("Region", 2023, None), (None, "Q1", "Q2"), ("North", 1, 2), ("South", 3, 4)]
     workbook = workbook_of(*rows)
@@ -197,3 +208,33 @@ def test_names_of_parts_are_equal_regardless_of_case() -> None:
     page = read_changed(workbook_of(("Name", "Place"), ("A", "Jena")), "sheet1", "Sheet1")
 
     assert "| A | Jena |" in page.content
+
+
+def test_white_values_are_hidden_where_nothing_can_be_behind_them() -> None:
+    workbook = workbook_of(("Flat", "Rent"), ("1A", 640), ("margin", 18), ("deposit", 2))
+    dark = DifferentialStyle(fill=PatternFill(bgColor="1F3864"))
+    rule = Rule(type="expression", dxf=dark, formula=["TRUE"])
+    workbook.active.conditional_formatting.add("A4:B4", rule)
+    for place in ("A1", "B1", "A3", "B3", "A4", "B4"):
+        workbook.active[place].font = Font(color="FFFFFF")
+    for place in ("A1", "B1"):
+        workbook.active[place].fill = PatternFill("solid", fgColor="1F3864")
+
+    page = read(workbook)
+
+    tables = [block.text.split("\n")[2:] for block in page.blocks[1:]]
+    assert tables == [["| 1A | 640 |"], ["| deposit | 2 |"]]
+    assert page.blocks[1].text.startswith("| Flat | Rent |")
+    assert [(part.what, part.count) for part in page.left_out] == [("value", 2)]
+
+
+def test_printed_headers_are_read_and_those_with_fields_are_counted() -> None:
+    workbook = workbook_of(("Name", "Price"), ("A", 1))
+    workbook.active.oddHeader.left.text = "QP-114 R&&D"
+    workbook.active.oddHeader.left.size = 12
+    workbook.active.oddFooter.center.text = "Page &P of &N"
+
+    page = read(workbook)
+
+    assert page.blocks[1].text == "QP-114 R&D"
+    assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]

@@ -1,0 +1,187 @@
+"""Reads workbooks in XML of Excel 2002 and 2003, which programs export with the extension .xls."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.office.number_format import find_format, format_number, format_text
+from knowledge.documents.office.xlsx import read_day
+from knowledge.documents.office.zipped_xml import (
+    find_all,
+    find_child,
+    find_children,
+    get_attribute,
+    local_name,
+    parse_xml,
+    to_number,
+)
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
+from knowledge.documents.tables import (
+    MOST_COLUMNS,
+    TOO_MANY_COLUMNS,
+    SheetRow,
+    fill_merged,
+    write_sheet,
+)
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+START = re.compile(rb"[\xef\xbb\xbf\s]{0,99}<\?xml[^\x00]{0,2000}<(?:ss:)?Workbook\b")
+"""The beginning of such a workbook."""
+_EXPECTED = "an Excel workbook in XML"
+_HIDDEN = "hidden in the workbook"
+_NAMED_FORMATS = {
+    "Fixed": "0.00",
+    "Standard": "#,##0.00",
+    "Percent": "0.00%",
+    "Scientific": "0.00E+00",
+    "Short Date": "yyyy-mm-dd",
+    "General Date": "yyyy-mm-dd hh:mm",
+    "Short Time": "hh:mm",
+    "Long Time": "hh:mm:ss",
+}
+"""Formats that depend on the locale of Excel; dates are written as in the other workbooks."""
+_DEEPEST = 20
+_SCRIPTS = {"Sup": Script.RAISED, "Sub": Script.LOWERED}
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its visible sheets are sections."""
+    root = parse_xml(data, _EXPECTED)
+    styles = {get_attribute(style, "ID"): style for style in find_all(root, "Style")}
+    since_1904 = next(find_all(root, "Date1904"), None) is not None
+    left_out = LeftOutCounts()
+    blocks: list[Block] = []
+    for sheet in find_children(root, "Worksheet"):
+        name = " ".join((get_attribute(sheet, "Name") or "Sheet").split())
+        if find_child(sheet, "WorksheetOptions", "Visible") is not None:
+            left_out.add("hidden sheet", _HIDDEN, name=name)
+            continue
+        anchor = f"sheet={quote(name)}"
+        reader = _SheetReader(styles, left_out, since_1904=since_1904)
+        below = tuple(write_sheet(reader.read(sheet), f"{anchor}&"))
+        if below:
+            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+    return Page(source, "", tuple(blocks), left_out=left_out.list())
+
+
+class _SheetReader:
+    """Reads the rows of a sheet, with the styles of the workbook by id."""
+
+    def __init__(
+        self, styles: "Mapping[str | None, Element]", left_out: LeftOutCounts, *, since_1904: bool
+    ) -> None:
+        self._styles = styles
+        self._left_out = left_out
+        self._since_1904 = since_1904
+
+    def read(self, sheet: "Element") -> list[SheetRow]:
+        """Return the visible rows; rows and cells without an index follow each other."""
+        table = find_child(sheet, "Table")
+        hidden_columns = {at for at, column in _place(table, "Column") if _is_hidden(column)}
+        self._left_out.add("hidden column", _HIDDEN, len(hidden_columns))
+        rows: dict[int, SheetRow] = {}
+        merged: list[tuple[range, range]] = []
+        hidden = 0
+        for number, row in _place(table, "Row"):
+            if _is_hidden(row):
+                self._left_out.add("hidden row", _HIDDEN)
+                hidden += 1
+                continue
+            cells = dict(self._read_row(row, hidden_columns))
+            spans = list(_list_merged(row, number))
+            merged += spans
+            if cells or spans:
+                rows[number] = SheetRow(number, cells, hidden)
+        for places in merged:
+            fill_merged(rows, *places)
+        return [row for row in rows.values() if row.cells]
+
+    def _read_row(self, row: "Element", hidden: Collection[int]) -> Iterator[tuple[int, str]]:
+        """Yield the 0-based column and the text of each visible cell that is not empty."""
+        for column, cell in _place(row, "Cell"):
+            if column > MOST_COLUMNS:
+                self._left_out.add("cell", TOO_MANY_COLUMNS)
+            elif column not in hidden and (text := self._read_cell(cell)):
+                yield column - 1, text
+
+    def _read_cell(self, cell: "Element") -> str:
+        """Return the visible text of a cell with its note."""
+        data, note = find_child(cell, "Data"), find_child(cell, "Comment", "Data")
+        style = self._styles.get(get_attribute(cell, "StyleID") or "Default")
+        if data is None and get_attribute(cell, "Formula"):
+            self._left_out.add("formula", "the file stores no result of it: save it in Excel")
+        shown = "" if data is None else self._write(data, style)
+        added = "" if note is None else " ".join("".join(note.itertext()).split())
+        return f"{shown} [{added}]".strip() if added else shown
+
+    def _write(self, data: "Element", style: "Element | None") -> str:
+        kind, stated = get_attribute(data, "Type"), "".join(data.itertext())
+        is_struck = self._find(style, "Font", "StrikeThrough") == "1"
+        named = self._find(style, "NumberFormat", "Format") or ""
+        code = _NAMED_FORMATS.get(named, "" if named.startswith("General") else named)
+        if kind in ("Number", "DateTime"):
+            if kind == "DateTime":
+                code = code or find_format(14, {})
+                stated = read_day(stated, self._since_1904)
+            shown = format_number(stated, code, since_1904=self._since_1904)
+            shown = join_spans([Span(shown, is_struck=is_struck)])
+        elif kind == "Boolean":
+            shown = "TRUE" if stated == "1" else "FALSE"
+        else:
+            spans = join_spans(_list_spans(data, Span("", is_struck=is_struck)))
+            shown = format_text(" ".join(spans.split()), code)
+        if stated.strip() and not shown.strip():
+            self._left_out.add("value", "its number format hides it")
+        return shown
+
+    def _find(self, style: "Element | None", *names: str) -> str | None:
+        """Return the attribute of a part of a style, or of the style from which it inherits."""
+        part, attribute = names
+        for _ in range(10):
+            element = find_child(style, part)
+            value = None if element is None else get_attribute(element, attribute)
+            if value is not None or style is None:
+                return value
+            style = self._styles.get(get_attribute(style, "Parent"))
+        return None
+
+
+def _list_spans(element: "Element", span: Span, depth: int = 0) -> Iterator[Span]:
+    """Yield the text of an element; the elements in it state a typeface as in HTML."""
+    name = local_name(element.tag)
+    is_struck = span.is_struck or name == "S"
+    own = Span(element.text or "", _SCRIPTS.get(name, span.script), is_struck)
+    yield own
+    for child in element if depth < _DEEPEST else ():
+        yield from _list_spans(child, own, depth + 1)
+        yield Span(child.tail or "", own.script, is_struck)
+
+
+def _list_merged(row: "Element", number: int) -> Iterator[tuple[range, range]]:
+    """Yield the 1-based rows and 0-based columns of each merged cell of a row."""
+    for column, cell in _place(row, "Cell"):
+        down, across = (_count(cell, name) for name in ("MergeDown", "MergeAcross"))
+        if down or across:
+            yield range(number, number + down + 1), range(column - 1, column + across)
+
+
+def _place(parent: "Element | None", name: str) -> "Iterator[tuple[int, Element]]":
+    """Yield the elements of a name at their 1-based places; one may span several places."""
+    at = 0
+    for element in find_children(parent, name):
+        at = to_number(get_attribute(element, "Index"), at + 1)
+        span = _count(element, "Span")
+        yield from ((place, element) for place in range(at, at + min(span, MOST_COLUMNS) + 1))
+        at += span + (_count(element, "MergeAcross") if name == "Cell" else 0)
+
+
+def _count(element: "Element", name: str) -> int:
+    return to_number(get_attribute(element, name))
+
+
+def _is_hidden(element: "Element") -> bool:
+    return get_attribute(element, "Hidden") == "1"
