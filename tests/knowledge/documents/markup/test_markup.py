@@ -509,3 +509,11 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
 )
 def test_html_is_read_as_browsers_show_it(markup: str, content: str) -> None:
     assert read("a.html", markup).content == content
+
+
+def test_formulas_of_asciidoc_are_kept_as_written() -> None:
+    page = read(
+        "a.adoc", "stem:[x^2 >= 10^(-3)] or latexmath:[a_1\\text{m}], stem:[b[2\\]], 10^6^\n"
+    )
+
+    assert page.content == "x^2 >= 10^(-3) or a_1\\text{m}, b[2], 10^6"
