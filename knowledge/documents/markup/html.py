@@ -60,7 +60,7 @@ _CHARSET = re.compile(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
 _OTHERS = "nav footer hgroup menu form fieldset option optgroup dialog svg text"
-_BLOCKS = "p figcaption summary legend address hr center tr td th"
+_BLOCKS = "p caption figcaption summary legend address hr center tr td th"
 _BREAKS = frozenset(f"{_CONTAINERS} {_OTHERS} {_BLOCKS}".split())
 _LISTS = frozenset({"ul", "ol"})
 _TICKS = re.compile("`+")
@@ -78,6 +78,7 @@ _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
 _GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
+_ARRANGED = "table, h1, h2, h3, h4, h5, h6"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
 _VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
@@ -628,14 +629,26 @@ def _find_kind(node: LexborNode) -> str:
 
 
 def _is_table(node: LexborNode) -> bool:
-    """Return whether an element is a table; one that only has the role of a table must have its
-    whole text in cells, because it may be a layout.
+    """Return whether an element is a table and not a layout; one that only has the role of a table
+    must have its whole text in cells.
     """
-    if node.tag == "table" or _find_kind(node) != "table":
-        return node.tag == "table"
+    if node.tag == "table":
+        return not _is_layout(node)
+    if _find_kind(node) != "table":
+        return False
     cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
     size = sum(len("".join(cell.text().split())) for cell in cells)
     return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """Return whether a table arranges sections or tables: its role or its only column says so."""
+    if not any(part.mem_id != table.mem_id for part in table.css(_ARRANGED)[:2]):
+        return False
+    groups = [table, *(part for part in table.iter() if part.tag == "tbody")]
+    rows = [row for group in groups for row in group.iter() if row.tag == "tr"]
+    is_column = all(sum(cell.tag in _CELLS for cell in row.iter()) < 2 for row in rows)
+    return is_column or table.attributes.get("role") in ("presentation", "none")
 
 
 def _span(node: LexborNode, name: str) -> int:

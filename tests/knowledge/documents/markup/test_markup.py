@@ -501,6 +501,15 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
             "| A | B |\n|---|---|\n| x | 1 |\n| y | 2 |\n| C | D |\n| Total | 3 |",
         ),
         (
+            "<table role=presentation><tr><td><h2>Prices</h2><table><tr><td>Adults<td>5.40"
+            "<tr><td>Children<td>2.70</table><td>Open daily</table>",
+            "## Prices\n\n|  |  |\n|---|---|\n| Adults | 5.40 |\n| Children | 2.70 |\n\nOpen daily",
+        ),
+        (
+            "<table><tr><td>Fees<tr><td><table><tr><td>Net<td>4</table></table>",
+            "Fees\n\n|  |  |\n|---|---|\n| Net | 4 |",
+        ),
+        (
             "<svg><text>Bay <tspan>05</tspan></text><text><tspan x=1 y=1>A</tspan>"
             "<tspan x=1 dy=9>B</tspan></text></svg>",
             "Bay 05\n\nA B",
