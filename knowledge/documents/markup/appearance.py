@@ -51,11 +51,12 @@ STRUCK = "line-through"
 _NEEDED = {"text-decoration": STRUCK, "white-space": "pre", "fill": "none"}
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
 _BRACE = re.compile("([{}])")
+_STATEMENTS = re.compile(r"\A(?:\s*@[^;]*;)+")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
 )
 _GENERATED = re.compile(r"::?(before|after)\Z")
-_DECLARATION = re.compile(r"([\w-]{1,60})\s*:((?:[^;\"']|\"[^\"]*\"|'[^']*')*)")
+_DECLARATION = re.compile(r"(?:\A|;)\s*([\w-]{1,60})\s*:((?:[^;\"']|\"[^\"]*\"|'[^']*')*)")
 _IMPORTANT = "!important"
 _ICON = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _KEEPING_LINES = frozenset({"pre", "pre-line", "pre-wrap", "break-spaces"})
@@ -398,7 +399,7 @@ def _blocks(css: str) -> Iterator[tuple[str, str]]:
     selector: str | None = None
     pieces = _BRACE.split(css)
     for before, brace in zip(pieces[::2], pieces[1::2], strict=False):
-        text = before.rpartition(";")[2].strip() if brace == "{" else before
+        text = _STATEMENTS.sub("", before).strip() if brace == "{" else before
         if brace == "{":
             if text.startswith("@"):
                 conditions.append(_holds(text))

@@ -469,6 +469,11 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
             "<li class=a style='text-decoration:none'>Four</ul>",
             "- One\n\n- ~~Two~~\n\n- ~~Three~~\n\n- Four",
         ),
+        (
+            "<style>@import 'a.css';.a &gt; i{display:block}</style>"
+            "<p style='* height:1px;overflow:hidden'>1<i>2</i></p>",
+            "12",
+        ),
         ("<style>p[hidden]{display:block}</style><p hidden>Shown</p>", "Shown"),
         ("<div style='white-space:pre-line'>Ring 1\nRing 2</div>", "Ring 1\nRing 2"),
         ("<p style='white-space:pre'>a\n<code>b\nc</code></p>", "a\n`b c`"),
