@@ -44,7 +44,8 @@ _NAMES = (
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
-_SPACING = re.compile(r"(?:margin|padding|border)(?:-(?:left|right|inline))?\Z")
+SPACING = re.compile(r"(?:margin|padding|border)(?:-(?:left|right|inline))?\Z")
+"""The properties that set inline text apart from the text beside it."""
 STRUCK = "line-through"
 """The decoration of struck-out text."""
 # Most style sheets set these only to other values.
@@ -223,7 +224,7 @@ def parse_rules(css: str) -> list[Rule]:
         kept = {
             name: value
             for name, value in styles.items()
-            if name in properties or _SPACING.match(name)
+            if name in properties or SPACING.match(name)
         }
         if properties.isdisjoint(kept) or _ICON.search(kept.get("content", "")):
             continue

@@ -6,6 +6,7 @@ from dataclasses import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from knowledge.documents.markup.appearance import (
+    SPACING,
     Appearance,
     Attributes,
     Declarations,
@@ -33,7 +34,6 @@ _FLEXIBLE = ("flex", "grid", "inline-flex", "inline-grid")
 _BLOCKS = ("block", "flex", "grid", "list-item", "table")
 _PHRASES = "a abbr b bdi bdo cite em font i ins label mark q s samp small span strong time u"
 _INLINE = frozenset(_PHRASES.split())
-_SPACING = ("margin", "padding", "border")
 _NOT_ZERO = re.compile(r"[1-9]")
 _BULLETS = tuple("•◦▪‣·■●○–—-")
 _EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
@@ -126,10 +126,12 @@ class _Removal:
             self.left_out.add("drawing", "only the text of drawings (SVG) is read")
         elif node.tag == "tspan" and _starts_line(node.attributes):
             node.insert_before(" ")
-        elif node.tag in _INLINE and (display in _BLOCKS or _is_spaced(styles)):
-            separator = _make_break() if display in _BLOCKS else " "
-            node.insert_before(separator)
-            node.insert_after(separator)
+        elif node.tag in _INLINE and display in _BLOCKS:
+            node.insert_before(_make_break())
+            node.insert_after(_make_break())
+        elif display.startswith("inline-") and _has_space(styles):
+            node.insert_before(" ")
+            node.insert_after(" ")
         for child in node.iter() if display in _FLEXIBLE else ():
             child.insert_before(" ")
 
@@ -237,15 +239,9 @@ def _state_styles(node: LexborNode, styles: Declarations) -> None:
         node.attrs["type"] = "none"
 
 
-def _is_spaced(styles: Declarations) -> bool:
-    return styles.get("display", "").startswith("inline-") and _has_space(styles)
-
-
 def _has_space(styles: Declarations) -> bool:
     """Return whether an element has a margin, padding or border at its sides."""
-    return any(
-        name.startswith(_SPACING) and _NOT_ZERO.search(value) for name, value in styles.items()
-    )
+    return any(SPACING.match(name) and _NOT_ZERO.search(value) for name, value in styles.items())
 
 
 def _stands_for_formula(node: LexborNode) -> bool:
