@@ -12,8 +12,9 @@ from functools import lru_cache
 Attributes = Mapping[str, str | None]
 
 _NEVER_SHOWN = (
-    "script style noscript template datalist rp audio video object iframe canvas svg head "
-    "annotation annotation-xml noembed noframes"
+    "script style noscript template datalist rp audio video object iframe canvas head "
+    "annotation annotation-xml noembed noframes title desc metadata defs symbol "
+    "marker clipPath mask pattern"
 )
 NEVER_SHOWN = frozenset(_NEVER_SHOWN.split())
 """Elements whose text browsers do not show."""
@@ -38,20 +39,34 @@ _NAMES = (
     "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
     "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
     "width height max-width max-height overflow overflow-x overflow-y font font-size color "
-    "list-style list-style-type vertical-align "
+    "fill list-style list-style-type vertical-align white-space text-decoration "
+    "content counter-reset counter-set counter-increment "
     "background background-color background-image -webkit-text-fill-color"
 )
 _PROPERTIES = frozenset(_NAMES.split())
-_DECORATIONS = ("text-decoration", "text-decoration-line")
+SPACING = re.compile(r"(?:margin|padding|border)(?:-(?:left|right|inline))?\Z")
+"""The properties that set inline text apart from the text beside it."""
 STRUCK = "line-through"
 """The decoration of struck-out text."""
+# Most style sheets set these only to other values.
+_NEEDED = {"text-decoration": STRUCK, "white-space": "pre", "fill": "none"}
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
 _BRACE = re.compile("([{}])")
+_STATEMENTS = re.compile(r"\A(?:\s*@[^;]*;)+")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
 )
-_BEFORE = re.compile(r"::?before\Z")
-_COUNTER = re.compile(r"counter\([^\s,()]{1,60}(?:,\s*([\w-]{1,40}))?\s*\)")
+_GENERATED = re.compile(r"::?(before|after)\Z")
+_DECLARATION = re.compile(r"(?:\A|;)\s*([\w-]{1,60})\s*:((?:[^;\"']|\"[^\"]*\"|'[^']*')*)")
+_IMPORTANT = "!important"
+_ICON = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+_KEEPING_LINES = frozenset({"pre", "pre-line", "pre-wrap", "break-spaces"})
+_CODE = frozenset({"pre", "code", "textarea"})
+_DRAWING = "svg"
+_DRAWING_TAGS = frozenset({_DRAWING, "g", "text", "tspan"})
+_DRAWN = {"x": "left", "y": "top"} | {
+    name: name for name in ("display", "visibility", "opacity", "font-size", "fill")
+}
 _WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
 _SCREEN_PIXELS = 1280
 _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
@@ -111,6 +126,8 @@ class Appearance:
     background: Colour = WHITE
     is_invisible: bool = False
     is_tiny: bool = False
+    keeps_lines: bool = False
+    is_code: bool = False
 
     @property
     def shows_text(self) -> bool:
@@ -125,10 +142,14 @@ class Appearance:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A selector with its declarations; the rule with the highest `rank` applies."""
+    """A selector with its declarations; the rule with the highest `rank` applies.
+
+    `generated` is `before` or `after` if the rule is for the text generated there.
+    """
 
     selector: str
-    declarations: dict[str, str]
+    declarations: Declarations
+    generated: str
     rank: tuple[int, int, int, int, int]
 
 
@@ -136,51 +157,78 @@ def appearance_inside(
     outer: Appearance,
     tag: str,
     attributes: Attributes,
-    ruled: Declarations,
+    styles: Declarations,
     *,
     has_stylesheets: bool = False,
     may_be_moved: bool = False,
 ) -> Appearance | None:
     """Return the appearance of text in an element, or None if the element is hidden.
 
-    `ruled` are the declarations in the page's style elements that apply to the element. With
-    `has_stylesheets`, the page has external style sheets, so a class may set an unknown background.
-    With `may_be_moved`, an element that is moved off screen or clipped is not hidden.
+    `styles` are the declarations that apply to the element. With `has_stylesheets`, the page has
+    external style sheets, so a class may set an unknown background. With `may_be_moved`, an element
+    that is moved off screen or clipped is not hidden.
     """
+    if tag in NEVER_SHOWN or attributes.get("aria-hidden") == "true":
+        return None
     # Content hidden by `until-found` can be found by a search in the page.
     is_hidden = attributes.get("hidden", "until-found") != "until-found"
-    if tag in NEVER_SHOWN or is_hidden or attributes.get("aria-hidden") == "true":
-        return None
-    if tag == "dialog" and "open" not in attributes:
+    if (is_hidden or (tag == "dialog" and "open" not in attributes)) and "display" not in styles:
         return None
     classes = (attributes.get("class") or attributes.get("classname") or "").split()
     if _classes_hide(classes):
         return None
-    styles = {
-        **_presentation(tag, attributes),
-        **ruled,
-        **parse_declarations(attributes.get("style") or ""),
-    }
-    if not styles and not (classes and has_stylesheets):
+    if tag in _CODE:
+        outer = replace(outer, is_code=True)
+    if not styles and not (classes and has_stylesheets) and tag != _DRAWING:
         return outer
     if hides_subtree(styles, may_be_moved=may_be_moved):
         return None
-    return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
+    unknown = (bool(classes) and has_stylesheets) or tag == _DRAWING
+    return _apply_declarations(outer, styles, unknown=unknown)
+
+
+def cascade(*sources: Declarations) -> dict[str, str]:
+    """Return the declarations that apply: a later one overrides an earlier one, unless only the
+    earlier one is important.
+    """
+    styles: dict[str, str] = {}
+    for source in sources:
+        for name, value in source.items():
+            if value.endswith(_IMPORTANT) or not styles.get(name, "").endswith(_IMPORTANT):
+                styles[name] = value
+    return styles
+
+
+def compute_styles(tag: str, attributes: Attributes, ruled: Declarations) -> Declarations:
+    """Return the declarations of an element: its attributes, then the rules for it, then its style.
+
+    `ruled` are the cascaded declarations of the style sheets.
+    """
+    presented = _presentation(tag, attributes)
+    style = attributes.get("style")
+    if not (presented or ruled or style):
+        return {}
+    styles = cascade(presented, ruled, parse_declarations(style or ""))
+    styles = {name: value.removesuffix(_IMPORTANT).rstrip() for name, value in styles.items()}
+    if tag in _DRAWING_TAGS and "fill" in styles:
+        styles["color"] = TRANSPARENT if styles["fill"] == "none" else styles["fill"]
+    return styles
 
 
 def parse_rules(css: str) -> list[Rule]:
     """Return the rules that may hide or show an element, at most `MOST_RULES`."""
     rules: list[Rule] = []
+    properties = {name for name in _PROPERTIES if _NEEDED.get(name, "") in css}
     for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
         styles = parse_declarations(body)
         kept = {
             name: value
             for name, value in styles.items()
-            if name in _PROPERTIES
-            or (name in _DECORATIONS and STRUCK in value)
-            or (name == "content" and _COUNTER.search(value))
+            if name in properties or SPACING.match(name)
         }
-        for selector in selectors.split(",") if kept else ():
+        if properties.isdisjoint(kept) or _ICON.search(kept.get("content", "")):
+            continue
+        for selector in selectors.split(","):
             if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
                 rules.append(rule)
             if len(rules) >= MOST_RULES:
@@ -190,7 +238,8 @@ def parse_rules(css: str) -> list[Rule]:
 
 @lru_cache(maxsize=1000)
 def parse_declarations(style: str) -> dict[str, str]:
-    """Return the properties of a style attribute, or of one rule, in lower case.
+    """Return the properties of a style attribute, or of one rule, in lower case; `content` keeps
+    its case, and an important value ends with `!important`.
 
     An attribute of JSX, such as `{{display: "none"}}`, is read as well.
     """
@@ -199,13 +248,13 @@ def parse_declarations(style: str) -> dict[str, str]:
     if jsx:
         text = text.strip("{} \t\n").replace("'", "").replace('"', "")
         text = _CAMEL.sub(r"\1-\2", text)
-    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text)).lower()
-    declarations: dict[str, str] = {}
-    for part in text.split("," if jsx else ";"):
-        name, colon, value = part.partition(":")
-        if colon:
-            declarations[name.strip()] = value.replace("!important", "").strip()
-    return declarations
+    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text))
+    declarations: list[dict[str, str]] = []
+    for stated, value in _DECLARATION.findall(text.replace(",", ";") if jsx else text):
+        name = stated.lower().removesuffix("-line")
+        text = value.strip().replace("! important", _IMPORTANT)
+        declarations.append({name: text if name == "content" else text.lower()})
+    return cascade(*declarations)
 
 
 def hides_subtree(styles: Declarations, *, may_be_moved: bool = False) -> bool:
@@ -224,11 +273,6 @@ def font_is_tiny(styles: Declarations) -> bool | None:
     size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
     pixels = _pixels(size) if size else None
     return None if pixels is None else pixels <= _TINY
-
-
-def is_struck(styles: Declarations) -> bool:
-    """Return whether text is struck out."""
-    return any(STRUCK in styles.get(name, "") for name in _DECORATIONS)
 
 
 def parse_colour(text: str) -> Colour:
@@ -279,6 +323,10 @@ def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
         declared["background-color"] = background.lower()
     if tag == "font" and attributes.get("size") == "0":
         declared["font-size"] = "0"
+    for name, style in _DRAWN.items() if tag in _DRAWING_TAGS else ():
+        if stated := attributes.get(name):
+            declared[style] = stated.lower()
+            declared["position"] = "absolute"
     return declared
 
 
@@ -295,6 +343,8 @@ def _apply_declarations(outer: Appearance, styles: Declarations, *, unknown: boo
         inner = replace(inner, is_invisible=True)
     elif styles.get("visibility") in ("visible", "initial"):
         inner = replace(inner, is_invisible=False)
+    if (spaces := styles.get("white-space", "inherit")) != "inherit":
+        inner = replace(inner, keeps_lines=spaces in _KEEPING_LINES)
     return inner
 
 
@@ -314,15 +364,15 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
     return inner
 
 
-def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
+def _rule(selector: str, styles: Declarations, order: int) -> Rule | None:
     """Return a rule; one with a pseudo-class such as `:hover` is kept only if it shows an
-    element, and a label with a counter before an item becomes the numbering of the item.
+    element.
     """
     is_dynamic = _WHEN.search(selector) is not None
-    label = _COUNTER.search(styles.get("content", ""))
-    if label is not None and (before := _BEFORE.search(selector)) is not None:
-        selector, styles = selector[: before.start()], {"list-style-type": label[1] or "decimal"}
-    if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
+    generated = _GENERATED.search(selector)
+    if generated is not None:
+        selector = selector[: generated.start()] or "*"
+    if not selector or "::" in selector or (is_dynamic and (generated or not _shows(styles))):
         return None
     rank = (
         int(is_dynamic),
@@ -331,10 +381,10 @@ def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
         len(_ELEMENT.findall(selector)),
         order,
     )
-    return Rule(_WHEN.sub("", selector) or "*", styles, rank)
+    return Rule(_WHEN.sub("", selector) or "*", styles, generated[1] if generated else "", rank)
 
 
-def _shows(styles: dict[str, str]) -> bool:
+def _shows(styles: Declarations) -> bool:
     return (
         styles.get("display", "none") != "none"
         or styles.get("visibility") == "visible"
@@ -350,7 +400,7 @@ def _blocks(css: str) -> Iterator[tuple[str, str]]:
     selector: str | None = None
     pieces = _BRACE.split(css)
     for before, brace in zip(pieces[::2], pieces[1::2], strict=False):
-        text = before.rpartition(";")[2].strip() if brace == "{" else before
+        text = _STATEMENTS.sub("", before).strip() if brace == "{" else before
         if brace == "{":
             if text.startswith("@"):
                 conditions.append(_holds(text))

@@ -76,7 +76,8 @@ _BARS = "\x1b"
 _LITERAL = re.compile(r"`\+([^\n]{1,1000}?)\+`")
 _CODE = re.compile(r"``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
 _PASSED = re.compile(
-    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:[\w,]{0,60}\[([^\]\n]{0,500})\]"
+    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+"
+    r"|(?:pass:[\w,]{0,60}|(?:stem|asciimath|latexmath):)\[(?P<argument>(?:[^\]\\\n]|\\.){0,500})\]"
     r"|(?<![\w+])\+([^\s+](?:[^+\n]{0,300}[^\s+])?)\+(?![\w+])"
 )
 _ESCAPED_ATTRIBUTE = re.compile(r"\\(\{[\w-]{1,60}\})")
@@ -85,7 +86,7 @@ _ROLE = r"(?:(?<!\w)\[[^\[\]\n]{1,60}\])?"
 _STRUCK = re.compile(r"\[[\w.-]{0,40}line-through[\w.-]{0,40}\]([#*_]{1,2})([^\n]{1,500}?)\1")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
 _MACRO = re.compile(
-    r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
+    r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon):{1,2}([^\s\[\]]{0,500})"
     r"\[([^\[\]\n]{0,500})\]"
 )
 _LINK = re.compile(r"(?:link:|(?<![\w:]))(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
@@ -376,7 +377,8 @@ class _AsciiDocReader:
             return f"\x1a{len(held) - 1}\x1a"
 
         def hold_passed(match: re.Match[str]) -> str:
-            return hold(next((part for part in match.groups() if part is not None), ""))
+            shown = next((part for part in match.groups() if part is not None), "")
+            return hold(shown if match.lastgroup is None else shown.replace("\\]", "]"))
 
         def fill(match: re.Match[str]) -> str:
             known = _KNOWN.get(match[1])

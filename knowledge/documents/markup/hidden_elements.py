@@ -1,30 +1,42 @@
 """Removes elements that a reader of the page does not see."""
 
+import re
 from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from knowledge.documents.markup.appearance import (
-    STRUCK,
+    SPACING,
     Appearance,
+    Attributes,
     Declarations,
     appearance_inside,
-    is_struck,
-    parse_declarations,
+    cascade,
+    compute_styles,
     parse_rules,
 )
 from knowledge.documents.markup.controls import find_controlled
+from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_SCRIPTS = ("super", "sub")
+# What is read of styles after this module.
+_STATED = ("text-decoration", "vertical-align", "display")
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
 _TABS_AROUND = 3
 _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
+_DRAWN_TEXT = "text, foreignObject"
+_FLEXIBLE = ("flex", "grid", "inline-flex", "inline-grid")
+_BLOCKS = ("block", "flex", "grid", "list-item", "table")
+_PHRASES = "a abbr b bdi bdo cite em font i ins label mark q s samp small span strong time u"
+_INLINE = frozenset(_PHRASES.split())
+_NOT_ZERO = re.compile(r"[1-9]")
+_BULLETS = tuple("•◦▪‣·■●○–—-")
+_EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
 _EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
 _NOT_READ = "pages, recordings and programs inside a page are not read"
 _NO_SIZE = ("0", "1")
@@ -41,20 +53,27 @@ class _Removal:
         self._tree = tree
         self._is_book = is_book
         self._ruled = _apply_stylesheets(tree)
+        self._has_generated = any(place for _, place in self._ruled)
+        self._counters = Counters()
         self._has_stylesheets = tree.css_first("link[rel~=stylesheet]") is not None
         self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 
     def walk(self, top: LexborNode, appearance: Appearance) -> None:
         hidden: list[LexborNode] = []
-        stack = [(top, appearance)]
+        stack = [(top, appearance, 0, False)]
         while stack:
-            node, outer = stack.pop()
-            if node.tag == "-text":
-                if not outer.shows_text:
-                    hidden.append(node)
-            elif (inner := self._inside(node, outer)) is not None:
-                stack.extend((child, inner) for child in node.iter(include_text=True))
+            node, outer, depth, is_left = stack.pop()
+            if is_left:
+                self._generate(node, "after", outer, depth)
+            elif node.tag == "-text":
+                self._keep_or_hide_text(node, outer, hidden)
+            elif (inner := self._inside(node, outer, depth)) is not None:
+                children = list(node.iter(include_text=True))
+                if self._has_generated:
+                    self._generate(node, "before", inner, depth)
+                    stack.append((node, inner, depth, True))
+                stack.extend((child, inner, depth + 1, False) for child in reversed(children))
             elif node.tag != "head":
                 self._keep_or_hide(node, outer, hidden)
         for node in hidden:
@@ -73,30 +92,82 @@ class _Removal:
         for panel, _ in self._panels:
             self._remove(panel)
 
-    def _inside(self, node: LexborNode, outer: Appearance) -> Appearance | None:
-        ruled = self._ruled.get(node.mem_id, {})
-        stated = f"text-decoration:{STRUCK};" if is_struck(ruled) else ""
-        if ruled.get("vertical-align") in _SCRIPTS:
-            stated += f"vertical-align:{ruled['vertical-align']};"
-        if stated:
-            node.attrs["style"] = f"{stated}{node.attributes.get('style') or ''}"
-        if node.tag in _NUMBERED:
-            _state_numbering(node, ruled)
-        if (role := _DISPLAYS.get(ruled.get("display", ""))) and "role" not in node.attributes:
-            node.attrs["role"] = role
-        is_heading = node.tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
+    def _inside(self, node: LexborNode, outer: Appearance, depth: int) -> Appearance | None:
+        tag, attributes = node.tag or "", node.attributes
+        styles = compute_styles(tag, attributes, self._ruled.get((node.mem_id, ""), {}))
+        is_heading = tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
         inner = appearance_inside(
             outer,
-            node.tag or "",
-            node.attributes,
-            ruled,
+            tag,
+            attributes,
+            styles,
             has_stylesheets=self._has_stylesheets,
             may_be_moved=self._is_book and bool(is_heading),
         )
-        if node.tag in _WHOLE:
+        if tag in _WHOLE:
             # A script shows a page that is hidden as a whole.
-            return outer if inner is None else replace(inner, is_invisible=False)
-        return outer if inner is None and _stands_for_formula(node) else inner
+            inner = outer if inner is None else replace(inner, is_invisible=False)
+        elif inner is None and _stands_for_formula(node):
+            inner = outer
+        if inner is None or (tag == "svg" and node.css_first(_DRAWN_TEXT) is None):
+            return None
+        if styles:
+            _state_styles(node, styles)
+        if not outer.is_code:
+            self._set_apart(node, styles)
+        if self._has_generated:
+            self._counters.enter(depth, tag, attributes, styles)
+        return inner
+
+    def _set_apart(self, node: LexborNode, styles: Declarations) -> None:
+        """Separate the text of an element that is set apart from the text around it."""
+        display = styles.get("display", "inline")
+        if node.tag == "svg":
+            self.left_out.add("drawing", "only the text of drawings (SVG) is read")
+        elif node.tag == "tspan" and _starts_line(node.attributes):
+            node.insert_before(" ")
+        elif node.tag in _INLINE and display in _BLOCKS:
+            node.insert_before(_make_break())
+            node.insert_after(_make_break())
+        elif display.startswith("inline-") and _has_space(styles):
+            node.insert_before(" ")
+            node.insert_after(" ")
+        for child in node.iter() if display in _FLEXIBLE else ():
+            child.insert_before(" ")
+
+    def _generate(self, node: LexborNode, place: str, outer: Appearance, depth: int) -> None:
+        """Insert the text that style sheets generate before or after the content of an element."""
+        ruled = self._ruled.get((node.mem_id, place))
+        if ruled is None or outer.is_code or node.tag in _EMPTY:
+            return
+        styles = compute_styles("", {}, ruled)
+        inner = appearance_inside(outer, "", {}, styles)
+        if inner is None or styles.get("content", "none") in ("none", "normal"):
+            return
+        self._counters.enter(depth + 1, "", {}, styles)
+        text = self._counters.write(styles["content"], node.attributes)
+        if not inner.shows_text or (node.tag == "li" and text.strip() in _BULLETS):
+            return
+        is_apart = styles.get("display", "inline") in _BLOCKS or _has_space(styles)
+        text = f" {text} " if is_apart else text
+        first = next(node.iter(include_text=True), None) if place == "before" else None
+        if first is not None:
+            first.insert_before(text)
+        else:
+            node.insert_child(text)
+
+    def _keep_or_hide_text(
+        self, text: LexborNode, outer: Appearance, hidden: list[LexborNode]
+    ) -> None:
+        first, *others = (text.text_content or "").split("\n")
+        if not outer.shows_text:
+            hidden.append(text)
+        elif others and outer.keeps_lines and not outer.is_code:
+            text.insert_before(first)
+            for line in others:
+                text.insert_before(_make_break())
+                text.insert_before(line)
+            text.decompose()
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
@@ -113,8 +184,6 @@ class _Removal:
         is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
         if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
             self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
-        elif node.tag == "svg" and any(text.text(strip=True) for text in node.css("text")):
-            self.left_out.add("drawing", "text in drawings (SVG) is not read")
 
     def _remove(self, node: LexborNode) -> None:
         if node.tag not in _UNREAD:
@@ -142,13 +211,37 @@ def remove_hidden(tree: LexborHTMLParser, *, is_book: bool = False) -> tuple[Lef
     return removal.left_out.list()
 
 
-def _state_numbering(node: LexborNode, ruled: Declarations) -> None:
-    """State the numbering that styles give to a list as its `type`."""
-    styles = {**ruled, **parse_declarations(node.attributes.get("style") or "")}
-    words = f"{styles.get('list-style', '')} {styles.get('list-style-type', '')}".split()
-    for name in words:
-        if name in NUMBERINGS or name in ("none", "decimal"):
-            node.attrs["type"] = name
+def _starts_line(attributes: Attributes) -> bool:
+    return "x" in attributes and ("y" in attributes or "dy" in attributes)
+
+
+def _make_break() -> LexborNode:
+    return LexborHTMLParser("<br>").css("br")[0]
+
+
+def _state_styles(node: LexborNode, styles: Declarations) -> None:
+    """State in the attributes of an element what its styles say, and the numbering of a list as its
+    `type`.
+    """
+    stated = ";".join(f"{name}:{styles[name]}" for name in _STATED if name in styles)
+    if stated or "style" in node.attributes:
+        node.attrs["style"] = stated
+    display = styles.get("display", "")
+    if (role := _DISPLAYS.get(display)) and "role" not in node.attributes:
+        node.attrs["role"] = role
+    if node.tag in _NUMBERED:
+        words = f"{styles.get('list-style', '')} {styles.get('list-style-type', '')}".split()
+        for name in words:
+            if name in NUMBERINGS or name in ("none", "decimal"):
+                node.attrs["type"] = name
+    if node.tag == "li" and (display in _BLOCKS or display.startswith("inline")):
+        # Only list items have a marker.
+        node.attrs["type"] = "none"
+
+
+def _has_space(styles: Declarations) -> bool:
+    """Return whether an element has a margin, padding or border at its sides."""
+    return any(SPACING.match(name) and _NOT_ZERO.search(value) for name, value in styles.items())
 
 
 def _stands_for_formula(node: LexborNode) -> bool:
@@ -161,17 +254,20 @@ def _stands_for_formula(node: LexborNode) -> bool:
     )
 
 
-def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
-    """Return the styles that the page's embedded style sheets assign to its elements."""
+def _apply_stylesheets(tree: LexborHTMLParser) -> dict[tuple[int, str], Declarations]:
+    """Return the styles that the page's embedded style sheets assign to its elements, and to the
+    text that they generate `before` or `after` the content of an element.
+    """
     css = "\n".join(node.text() for node in tree.css("style"))
-    stylesheets: dict[int, dict[str, str]] = {}
+    stylesheets: dict[tuple[int, str], Declarations] = {}
     for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():
         try:
             nodes = tree.css(rule.selector)
         except SelectolaxError:
             continue
         for node in nodes:
-            stylesheets.setdefault(node.mem_id, {}).update(rule.declarations)
+            place = node.mem_id, rule.generated
+            stylesheets[place] = cascade(stylesheets.get(place, {}), rule.declarations)
     return stylesheets
 
 

@@ -4,7 +4,7 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -35,7 +35,7 @@ from knowledge.documents.page import (
 )
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
-_UNREAD = "script style noscript template svg iframe object embed canvas rt .katex-html"
+_UNREAD = "script style noscript template iframe object embed canvas rt .katex-html"
 _AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
 _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
@@ -59,7 +59,9 @@ _CHARSET = re.compile(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
-_BREAKS = frozenset(f"{_CONTAINERS} p figcaption summary legend address hr center tr td th".split())
+_OTHERS = "nav footer hgroup menu form fieldset option optgroup dialog svg text"
+_BLOCKS = "p caption figcaption summary legend address hr center tr td th"
+_BREAKS = frozenset(f"{_CONTAINERS} {_OTHERS} {_BLOCKS}".split())
 _LISTS = frozenset({"ul", "ol"})
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
@@ -74,7 +76,9 @@ _ROLES = {
 }  # fmt: skip
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
+_GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
+_ARRANGED = "table, h1, h2, h3, h4, h5, h6"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
 _VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
@@ -477,7 +481,9 @@ def _write_span(code: str) -> str:
     return f"{ticks}{border}{code}{border}{ticks}".replace(" ", _HELD_SPACE)
 
 
-def _join_line(parts: Iterable[Span]) -> str:
+def _join_line(parts: Sequence[Span]) -> str:
+    if not parts:
+        return ""
     text = " ".join(join_spans(parts).replace(_SOFT_HYPHEN, "").split())
     return _BREAKS_HELD.sub("\n", text).strip().replace(_HELD_SPACE, " ")
 
@@ -507,12 +513,10 @@ def _list_roles(node: LexborNode) -> Iterator[str]:
 
 def _is_struck(node: LexborNode) -> bool:
     stated = node.attributes
-    classes = (stated.get("class") or "").split()
-    return (
-        node.tag in _STRUCK
-        or STRUCK in (stated.get("style") or "").lower()
-        or not _STRIKING_CLASSES.isdisjoint(classes)
-    )
+    style = (stated.get("style") or "").lower()
+    if node.tag in _STRUCK or "text-decoration" in style:
+        return node.tag in _STRUCK or STRUCK in style
+    return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
@@ -582,15 +586,27 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
 
 
 def _list_rows(table: LexborNode) -> list[LexborNode]:
-    """Return the rows of a table, without those of nested tables."""
+    """Return the rows of a table as they are shown, the header first and the footer last, without
+    those of nested tables.
+    """
     rows: list[LexborNode] = []
+    groups: dict[str, int] = {}
     for row in table.css("tr, [role=row]"):
         owner = row.parent
         while owner is not None and _find_kind(owner) != "table":
             owner = owner.parent
         if owner is not None and owner.mem_id == table.mem_id:
             rows.append(row)
-    return rows
+            if row.parent is not None and row.parent.tag in _GROUPS:
+                groups.setdefault(row.parent.tag, row.parent.mem_id)
+
+    def find_group(row: LexborNode) -> int:
+        # Only the first header and the first footer are moved.
+        group = row.parent
+        is_moved = group is not None and groups.get(group.tag or "") == group.mem_id
+        return _GROUPS[group.tag or ""] if group is not None and is_moved else 0
+
+    return sorted(rows, key=find_group) if groups else rows
 
 
 def _read_rows(table: LexborNode) -> list[list[Cell]]:
@@ -613,14 +629,26 @@ def _find_kind(node: LexborNode) -> str:
 
 
 def _is_table(node: LexborNode) -> bool:
-    """Return whether an element is a table; one that only has the role of a table must have its
-    whole text in cells, because it may be a layout.
+    """Return whether an element is a table and not a layout; one that only has the role of a table
+    must have its whole text in cells.
     """
-    if node.tag == "table" or _find_kind(node) != "table":
-        return node.tag == "table"
+    if node.tag == "table":
+        return not _is_layout(node)
+    if _find_kind(node) != "table":
+        return False
     cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
     size = sum(len("".join(cell.text().split())) for cell in cells)
     return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """Return whether a table arranges sections or tables: its role or its only column says so."""
+    if not any(part.mem_id != table.mem_id for part in table.css(_ARRANGED)[:2]):
+        return False
+    groups = [table, *(part for part in table.iter() if part.tag == "tbody")]
+    rows = [row for group in groups for row in group.iter() if row.tag == "tr"]
+    is_column = all(sum(cell.tag in _CELLS for cell in row.iter()) < 2 for row in rows)
+    return is_column or table.attributes.get("role") in ("presentation", "none")
 
 
 def _span(node: LexborNode, name: str) -> int:

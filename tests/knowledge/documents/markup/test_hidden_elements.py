@@ -3,6 +3,12 @@ import pytest
 from knowledge.documents.markup import html, markdown, restructuredtext
 
 HIDDEN = [
+    '<svg><text display="none">SECRET</text><text>A</text></svg>',
+    '<svg><text fill="none">SECRET</text><text x="-9999">SECRET</text><title>SECRET</title></svg>',
+    "<style>.p{display:none!important}#p{display:block}</style>"
+    '<p class=p id=p style="display:block">SECRET',
+    '<style>.a::after{content:"SECRET";display:none}p:hover::before{content:"SECRET"}</style>'
+    "<p class=a>Shown</p>",
     '<p style="display:none">SECRET</p>',
     '<p style="DISPLAY : None !important">SECRET</p>',
     '<p style="display:/**/none">SECRET</p>',

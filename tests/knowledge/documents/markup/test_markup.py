@@ -446,7 +446,8 @@ def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
 def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html() -> None:
     style = (
         "ol{list-style-type:none}.a>li:before{content:counter(a,lower-latin) '. '}"
-        ".b>li::before{content:counter(b)}.up{vertical-align:super}"
+        ".b>li::before{content:counter(list-item) ' '}.a{counter-reset:a 1}"
+        ".a>li{counter-increment:a}.up{vertical-align:super}"
     )
     page = read(
         "a.html",
@@ -455,4 +456,78 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
         '<a class=up href="#n">4</a></p><p class=up>5</p>',
     )
 
-    assert page.content == "b. One\n\n1. Two\n\n10^6 x 2_3[4]\n\n5"
+    assert page.content == "- b. One\n\n- 1 Two\n\n10^6 x 2_3[4]\n\n5"
+
+
+@pytest.mark.parametrize(
+    ("markup", "content"),
+    [
+        (
+            "<style>.a{text-decoration:line-through}li.b{text-decoration:none}"
+            ".c{text-decoration:line-through!important}#x{text-decoration-line:none}</style>"
+            "<ul><li class='a b'>One<li class=a>Two<li class=c id=x>Three"
+            "<li class=a style='text-decoration:none'>Four</ul>",
+            "- One\n\n- ~~Two~~\n\n- ~~Three~~\n\n- Four",
+        ),
+        (
+            "<style>@import 'a.css';.a &gt; i{display:block}</style>"
+            "<p style='* height:1px;overflow:hidden'>1<i>2</i></p>",
+            "12",
+        ),
+        ("<style>p[hidden]{display:block}</style><p hidden>Shown</p>", "Shown"),
+        ("<div style='white-space:pre-line'>Ring 1\nRing 2</div>", "Ring 1\nRing 2"),
+        ("<p style='white-space:pre'>a\n<code>b\nc</code></p>", "a\n`b c`"),
+        (
+            "<style>.e:before{content:'\\20AC'}.u:after{content:\" \" attr(data-u) / 'x'}</style>"
+            "<p class=e>12</p><p class=u data-u=kWh>7</p>",
+            "€12\n\n7 kWh",
+        ),
+        (
+            "<style>body{counter-reset:c}h2{counter-reset:s}h2::before{counter-increment:c;"
+            "content:'§ ' counter(c,upper-roman) ' '}h3::before{counter-increment:s;"
+            "content:counter(c)'.'counter(s)'. '}</style><h1>T</h1><h2>A</h2><h3>x</h3><h3>y</h3>"
+            "<h2>B</h2><h3>z</h3>",
+            "# T\n\n## § I A\n\n### 1.1. x\n\n### 1.2. y\n\n## § II B\n\n### 2.1. z",
+        ),
+        (
+            "<style>ol{counter-reset:s}li{display:block}li::before{counter-increment:s;"
+            "content:counters(s,'.') ' '}</style><ol><li>One<ol><li>Inner<li>Next</ol><li>Two</ol>",
+            "- 1 One\n\n  - 1.1 Inner\n\n  - 1.2 Next\n\n- 2 Two",
+        ),
+        (
+            "<style>.p{display:inline-block;margin:0 6px}.f{display:flex}.l{display:block}</style>"
+            "<p>Line <b class=p>7</b><b class=p>9</b></p><p class=f><i>1</i><i>2</i></p>"
+            "<p><i class=l>3</i><i class=l>4</i></p><form>5</form><footer>6</footer>",
+            "Line 7 9\n\n1 2\n\n3\n4\n\n5",
+        ),
+        (
+            "<table><tfoot><tr><td>Total<td>3<thead><tr><th>A<th>B<tbody><tr><td>x<td>1"
+            "<tr><td>y<td>2<thead><tr><td>C<td>D</table>",
+            "| A | B |\n|---|---|\n| x | 1 |\n| y | 2 |\n| C | D |\n| Total | 3 |",
+        ),
+        (
+            "<table role=presentation><tr><td><h2>Prices</h2><table><tr><td>Adults<td>5.40"
+            "<tr><td>Children<td>2.70</table><td>Open daily</table>",
+            "## Prices\n\n|  |  |\n|---|---|\n| Adults | 5.40 |\n| Children | 2.70 |\n\nOpen daily",
+        ),
+        (
+            "<table><tr><td>Fees<tr><td><table><tr><td>Net<td>4</table></table>",
+            "Fees\n\n|  |  |\n|---|---|\n| Net | 4 |",
+        ),
+        (
+            "<svg><text>Bay <tspan>05</tspan></text><text><tspan x=1 y=1>A</tspan>"
+            "<tspan x=1 dy=9>B</tspan></text></svg>",
+            "Bay 05\n\nA B",
+        ),
+    ],
+)
+def test_html_is_read_as_browsers_show_it(markup: str, content: str) -> None:
+    assert read("a.html", markup).content == content
+
+
+def test_formulas_of_asciidoc_are_kept_as_written() -> None:
+    page = read(
+        "a.adoc", "stem:[x^2 >= 10^(-3)] or latexmath:[a_1\\text{m}], stem:[b[2\\]], 10^6^\n"
+    )
+
+    assert page.content == "x^2 >= 10^(-3) or a_1\\text{m}, b[2], 10^6"

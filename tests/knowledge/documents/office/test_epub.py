@@ -79,7 +79,7 @@ def test_a_chapter_is_read_completely_and_shown_as_the_styles_of_the_book_state(
         "a.epub",
     )
 
-    assert page.content == "# Fees\n\n~~400~~ 450[1] EUR,\n\nNet prices\n\nEnd"
+    assert page.content == "# Fees\n\n~~400~~ 450[1] EUR,\n\nNet prices\n\nMap\n\nEnd"
     assert [part.what for part in page.left_out] == ["drawing"]
 
 
