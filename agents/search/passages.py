@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from agents.search.blocks import BlockType, TextBlock, place_items, place_sentences, split_blocks
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import Allowed, keep_links, plain_title
 from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
 from citations.verbatim import PUNCTUATION, as_markdown
@@ -187,7 +187,7 @@ def show_passages(
         shown=tuple(
             ShownPassage(
                 number=number,
-                place=plain_line(_name_place(passage.source)),
+                place=plain_title(_name_place(passage.source)),
                 text=passage.text,
                 warning=warning if passage.is_suspicious else "",
             )
