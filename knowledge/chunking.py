@@ -20,7 +20,7 @@ from itertools import islice
 
 from citations.abbreviations import ends_in_abbreviation
 from citations.reading import restore, spans_aside
-from citations.verbatim import STRUCK, find_struck
+from citations.verbatim import STRUCK, find_struck, keep_literal
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
 from knowledge.link_places import Link, find_label, find_linked
@@ -307,7 +307,8 @@ def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
     elif block.kind is BlockKind.TABLE:
         parts, joint, repeatable = _table_parts(block.text), "\n\n", False
     else:
-        parts, joint, repeatable = _text_parts(block.text), " ", True
+        text = block.text if block.kind is BlockKind.ITEM else keep_literal(block.text)
+        parts, joint, repeatable = _text_parts(text), " ", True
     first = "\n" if block.kind is BlockKind.ITEM else "\n\n"
     following = joint
     for index, part in enumerate(parts):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citations.verbatim import keep_literal
 from knowledge import chunking
 from knowledge.document import Chunk, Document
 from knowledge.documents.markup import markdown
@@ -315,4 +316,13 @@ def test_no_word_is_lost_whatever_the_text(text: str) -> None:
 
     result = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
 
-    assert "".join(result.split()) == "".join(text.split())
+    assert "".join(result.split()) == "".join(keep_literal(text).split())
+
+
+def test_a_paragraph_of_an_item_s_form_is_told_from_the_item() -> None:
+    kinds = (BlockKind.TEXT, BlockKind.ITEM)
+    page = Page("g.md", "Guide", tuple(Block(kind, "- 5 K") for kind in kinds))
+
+    (chunk,) = chunking.split_page(page, "g")
+
+    assert chunk.text == "\\- 5 K\n- 5 K"
