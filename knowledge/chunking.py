@@ -411,7 +411,12 @@ def _table_parts(text: str) -> Iterator[str]:
     length = sum(map(len, rows[:above]))
     if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
         # As long as a passage itself, so it is not repeated as a header.
-        if narrower := _split_columns([_cells(row) for row in rows]):
+        if (short := _write_row(map(_shorten, _cells(rows[0])))) != _write_row(_cells(rows[0])):
+            for line in _row_parts(rows[0], 0):
+                yield "\n".join((line, *rows[1:above]))
+            yield from _table_parts("\n".join((short, *rows[1:])))
+            return
+        if narrower := _split_columns([_cells(row) for row in rows], above):
             yield from (part for table in narrower for part in _table_parts("\n".join(table)))
             return
         above = length = 0
@@ -424,10 +429,20 @@ def _table_parts(text: str) -> Iterator[str]:
         yield part if header else f"{part}\n"
 
 
-def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def _shorten(name: str) -> str:
+    """Return the beginning of the name of a column that is too long to be repeated."""
+    if weight(name) <= WORDS // 3:
+        return name
+    return f"{''.join(next(_group(_split_words(name, OVERLAP), OVERLAP))).strip()} \u2026"
+
+
+def _split_columns(rows: list[list[str]], above: int) -> list[list[str]]:
     """Return the rows of narrower tables with short headers, each with the first column; nothing if
     there are none.
     """
+    width = max(map(len, rows))
+    for row, empty in zip(rows[:above], ("", "---"), strict=False):
+        row += [empty] * (width - len(row))  # a row may have more cells than the header
     names = rows[0]
     groups: list[list[int]] = [[]]
     words = 0
@@ -437,13 +452,12 @@ def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
             groups.append([])
             words = max(1, weight(name))
         groups[-1].append(column)
-    is_long = any(weight(name) > WORDS // 3 for name in names)
-    if is_long or len(groups) > MOST_PARTS or any(len(row) > len(names) for row in rows):
+    if not 1 < len(groups) <= MOST_PARTS:
         return []
     tables = [
         [_write_row([row[column] for column in (0, *group) if column < len(row)])
-         for row in rows
-         if not any(row[1:]) or any(row[group[0] : group[-1] + 1])]
+         for number, row in enumerate(rows)
+         if number < above or not any(row[1:]) or any(row[group[0] : group[-1] + 1])]
         for group in groups
     ]  # fmt: skip
     written, length = (sum(len(text) for row in part for text in row) for part in (tables, rows))
@@ -455,7 +469,7 @@ def _row_parts(row: str, columns: int) -> Iterator[str]:
     cells = _cells(row)
     if _row_weight(row) <= LARGEST_TABLE:
         yield row
-    elif len(cells) > columns:
+    elif len(cells) > max(columns, MOST_PARTS):
         yield from _split_sentence(row)
     else:
         label = cells[0] if weight(cells[0]) <= OVERLAP else ""
@@ -476,7 +490,7 @@ def _cells(row: str) -> list[str]:
     return cells if len(cells) > 1 and cells[-1] else cells[:-1] or cells
 
 
-def _write_row(cells: Sequence[str]) -> str:
+def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
