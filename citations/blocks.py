@@ -191,6 +191,12 @@ def remove_empty_headings(text: str) -> str:
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
 
 
+def split_row(row: str) -> list[str]:
+    """Return the cells of a table row, stripped; escaped bars stay escaped."""
+    cells = [cell.strip() for cell in _CELL_BORDER.split(row.strip().removeprefix("|"))]
+    return cells if cells[-1] else cells[:-1] or cells
+
+
 def leads_over(block: LineBlock) -> bool:
     """Return whether a block introduces the next one, which means that it ends with a colon,
     ignoring marks.

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from citations.abbreviations import ends_in_abbreviation
+from citations.blocks import split_row
 from citations.reading import restore, spans_aside
 from citations.verbatim import STRUCK, find_struck, keep_literal
 from knowledge.document import Chunk, Document
@@ -54,7 +55,6 @@ _LONGEST_NUMBER = 24
 _NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
 _WORD = re.compile(r"\s*\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
-_BAR = re.compile(r"(?<!\\)\|")
 # Preferred first: behind a comma, between two ideographs, and not before a combining character.
 _BREAKS = (
     re.compile(f"(?<=[\u3001\uff0c\uff1b])(?={_IDEOGRAPHS.pattern})"),
@@ -411,18 +411,20 @@ def _table_parts(text: str) -> Iterator[str]:
     length = sum(map(len, rows[:above]))
     if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
         # As long as a passage itself, so it is not repeated as a header.
-        if (short := _write_row(map(_shorten, _cells(rows[0])))) != _write_row(_cells(rows[0])):
+        if (short := _write_row(map(_shorten, split_row(rows[0])))) != _write_row(
+            split_row(rows[0])
+        ):
             for line in _row_parts(rows[0], 0):
                 yield "\n".join((line, *rows[1:above]))
             yield from _table_parts("\n".join((short, *rows[1:])))
             return
-        if narrower := _split_columns([_cells(row) for row in rows], above):
+        if narrower := _split_columns([split_row(row) for row in rows], above):
             yield from (part for table in narrower for part in _table_parts("\n".join(table)))
             return
         above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
-    columns = len(_cells(header[0])) if header else 0
+    columns = len(split_row(header[0])) if header else 0
     lines = (line for row in body for line in _row_parts(row, columns))
     for group in _group(lines, room, _row_weight, length // HEADER_SHARE):
         part = "\n".join((*header, *group))
@@ -466,7 +468,7 @@ def _split_columns(rows: list[list[str]], above: int) -> list[list[str]]:
 
 def _row_parts(row: str, columns: int) -> Iterator[str]:
     """Yield a row, or several rows with parts of its cells below the same columns."""
-    cells = _cells(row)
+    cells = split_row(row)
     if _row_weight(row) <= LARGEST_TABLE:
         yield row
     elif len(cells) > max(columns, MOST_PARTS):
@@ -483,11 +485,6 @@ def _row_parts(row: str, columns: int) -> Iterator[str]:
                     part = {0: label} if label else {}
                 part[column] = " ".join(group)
         yield _write_row([part.get(place, "") for place in range(len(cells))])
-
-
-def _cells(row: str) -> list[str]:
-    cells = [cell.strip() for cell in _BAR.split(row.strip().removeprefix("|"))]
-    return cells if len(cells) > 1 and cells[-1] else cells[:-1] or cells
 
 
 def _write_row(cells: Iterable[str]) -> str:
