@@ -35,7 +35,7 @@ _SIGN = re.compile(
 _FENCE = re.compile(r"^([ \t]*)(?=\\*(?:```|~~~))")
 _MINUS = re.compile(r"^([ \t]*)(?=\\*-[ \t]+[.,]?\d)", re.MULTILINE)
 _OPENING = re.compile(
-    r"(?P<indent>[ \t]*)"
+    r"\A(?P<indent>[ \t]*)"
     r"(?:(?P<mark>>|\+(?=[ \t]|\Z)|\#{1,6}(?=[ \t]|\Z)|(?:-[ \t]*)+\Z)|(?P<underline>=+[ \t]*\Z)"
     r"|(?P<literal>\\(?=\\*(?:-[ \t]|```|~~~)))"
     r"|(?P<bullet>-[ \t](?:\[[ xX]\](?=[ \t]))?)|(?P<number>\d{1,9})(?P<sign>[.)])(?=[ \t]|\Z))?"
