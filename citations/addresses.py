@@ -63,13 +63,14 @@ _IN_PATH = "!#$%&'()*+,-./:;=?@[]_{|}~^"
 @dataclass(frozen=True, slots=True)
 class FoundAddress:
     """An address found in a text, from `start` to `end` (exclusive); `bare` is true if the address
-    is only a host name.
+    is only a host name, `is_mail` if it is an email address without a scheme.
     """
 
     start: int
     end: int
     text: str
     bare: bool
+    is_mail: bool
 
 
 def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddress]:
@@ -87,7 +88,8 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
             continue
         if address and not _is_scheme_alone(address, text[match.end() : match.end() + 1]):
             bare = match["host"] is not None and not match["path"].strip("/?#.:")
-            yield FoundAddress(match.start(), match.start() + len(address), address, bare)
+            end, is_mail = match.start() + len(address), match["mail"] is not None
+            yield FoundAddress(match.start(), end, address, bare, is_mail)
 
 
 def addresses_of(text: str) -> frozenset[str]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_ORDERED = re.compile(r"(?P<before>[ \t>]*)(?P<number>\d{1,9})(?P<sign>[.)])(?P<space>[ \t]*)")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _LEADS = (":", "\uff1a")
 _ENDS_OF_STATEMENTS = (".", "\u3002")
@@ -162,7 +161,8 @@ def remove_blocks(text: str, indexes: Collection[int]) -> str:
     """Return `text` without these blocks, which are given as indexes into `read_blocks`.
 
     The nested blocks of an item are removed with it. A heading, an introductory line ("These are
-    the steps:"), or a label is removed as well if nothing remains below it. Lists are renumbered.
+    the steps:"), or a label is removed as well if nothing remains below it. Items keep
+    their numbers, which may be those of a document.
     """
     if not indexes:
         return text
@@ -170,9 +170,8 @@ def remove_blocks(text: str, indexes: Collection[int]) -> str:
     gone = _spread(blocks, indexes)
     while emptied := _find_emptied(blocks, gone):
         gone = _spread(blocks, {*gone, *emptied})
-    lines = _number_again(text.split("\n"), blocks, gone)
     lost = {n for at in gone for n in range(blocks[at].start, blocks[at].last)}
-    return "\n".join(_without_lines(lines, lost)).strip("\n")
+    return "\n".join(_without_lines(text.split("\n"), lost)).strip("\n")
 
 
 def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
@@ -190,6 +189,12 @@ def remove_cells(text: str, cells: Iterable[tuple[LineBlock, int]]) -> str:
 def remove_empty_headings(text: str) -> str:
     """Return `text` without headings that have no content."""
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
+
+
+def split_row(row: str) -> list[str]:
+    """Return the cells of a table row, stripped; escaped bars stay escaped."""
+    cells = [cell.strip() for cell in _CELL_BORDER.split(row.strip().removeprefix("|"))]
+    return cells if cells[-1] else cells[:-1] or cells
 
 
 def leads_over(block: LineBlock) -> bool:
@@ -318,29 +323,3 @@ def _find_bare_headings(blocks: Sequence[LineBlock], gone: Collection[int]) -> s
         else:
             bare.add(index)
     return bare
-
-
-def _number_again(
-    lines: Sequence[str], blocks: Sequence[LineBlock], gone: Collection[int]
-) -> list[str]:
-    """Renumber the items of lists from which some are removed."""
-    numbered = list(lines)
-    shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockForm.ITEM}
-    numbers: dict[int, int] = {}
-    for index, block in enumerate(blocks):
-        marker = _ORDERED.match(lines[block.start]) if block.group in shortened else None
-        if marker is None or block.kind is not BlockForm.ITEM:
-            continue
-        number = numbers.setdefault(block.group, int(marker["number"]))
-        if index not in gone:
-            numbered[block.start] = _write(marker, number) + lines[block.start][marker.end() :]
-            numbers[block.group] = number + 1
-    return numbered
-
-
-def _write(marker: re.Match[str], number: int) -> str:
-    """Return the marker of an item with another number, padded to the same width."""
-    width = len(marker["number"]) + len(marker["space"])
-    sign = f"{number}{marker['sign']}"
-    space = " " * max(1, width + 1 - len(sign))
-    return f"{marker['before']}{sign}{space}"

@@ -9,7 +9,7 @@ of the question (`- missing: "..."`).
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,8 +37,6 @@ _STOP = re.compile(
     r"(?=[^\sa-z\u0430-\u044f])"
     rf"|(?<=[\u3002\uff01\uff1f\u0964\u061f])[\u300d\u300f\u201d\uff09]*+(?:\s*+{_CITE})*\s*+(?!{_CITE})"
 )
-_DEEPEST_NESTING = 8
-_BRACKETS = str.maketrans("", "", "[]\u3010\u3011\uff3b\uff3d")
 _UNSUPPORTED = "- unsupported: "
 _REASON = "  because: "
 _CLAIM = re.compile(rf"^{_UNSUPPORTED}(.+)$", re.MULTILINE)
@@ -124,21 +122,6 @@ def with_citations(text: str, shown: Callable[[int], int | None]) -> str:
         return f" {marks}" if marks else ""
 
     return _CITED.sub(replace_citation, text)
-
-
-def only_known(text: str, known: Collection[int]) -> str:
-    """Remove the citations of numbers that are not in `known`."""
-    # Removing a citation may create another one, as in "[[7]7]".
-    for _ in range(_DEEPEST_NESTING):
-        before, text = text, with_citations(text, lambda n: n if n in known else None)
-        if text == before:
-            return text
-    return text.translate(_BRACKETS)  # maliciously nested: remove all brackets
-
-
-def without_citations(text: str) -> str:
-    """Return `text` without citations."""
-    return only_known(text, ())
 
 
 def marker(item: str) -> str:

@@ -296,12 +296,15 @@ def plain_line(text: str) -> str:
 
     Returns `…` if nothing remains of a non-empty text.
     """
-    line = " ".join(clean_text(text).split())
-    if _SIGNS.isdisjoint(line):
-        return line
-    markdown = keep_links(line, Allowed(any_host=True)).text
-    kept = " ".join(markdown.replace("\\<", "<").split())
-    return kept or (LEFT_OUT if line else "")
+    return _write_line(text, Allowed(any_host=True))
+
+
+def plain_title(text: str) -> str:
+    """Return a title, heading, or breadcrumb of a document as `plain_line` does, but with its email
+    addresses, as code.
+    """
+    mails = frozenset(address.text for address in find_addresses(text) if address.is_mail)
+    return _write_line(text, Allowed(any_host=True, held=mails))
 
 
 def keep_own_link(link: str, base: Base = "") -> str:
@@ -316,6 +319,15 @@ def keep_own_link(link: str, base: Base = "") -> str:
     if not (is_own or is_path or plain.startswith("#")) or "\\" in plain:
         return ""
     return quote(plain, safe=_SAFE)
+
+
+def _write_line(text: str, allowed: Allowed) -> str:
+    line = " ".join(clean_text(text).split())
+    if _SIGNS.isdisjoint(line):
+        return line
+    markdown = keep_links(line, allowed).text
+    kept = " ".join(markdown.replace("\\<", "<").split())
+    return kept or (LEFT_OUT if line else "")
 
 
 @cache

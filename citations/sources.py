@@ -35,7 +35,8 @@ def collect_allowed(
         for reference in cited
         if reference.url is not None
     ]
-    texts = (*(_text(reference, context) for reference in cited), *own)
+    titles = (part for reference in cited for part in (reference.title, *reference.heading_path))
+    texts = (*titles, *(_text(reference, context) for reference in cited), *own)
     return allow(
         pages,
         held=addresses_held(texts),

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from citations.claims import without_citations
+from citations.marking import remove_marks
 
 Statement = tuple[str, ...]
 """Alternative wordings of one statement."""
@@ -16,7 +16,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 def says(answer: str, statement: Statement) -> bool:
     """Return whether an answer contains any of the wordings of a statement."""
-    return contains(normalize(without_citations(answer)), statement)
+    return contains(normalize(remove_marks(answer)), statement)
 
 
 def contains(normalized: str, statement: Statement) -> bool:

@@ -2,6 +2,7 @@ r"""Writes text of documents as Markdown that every renderer shows as it stands 
 
 The text of a document has fences, rows of tables, items that begin with `- ` or a number, inline
 code, struck-out text (`~~400~~`), boxes of items (`- [x]`), and names of pictures (`![Label]`).
+A backslash at the beginning of a line, before `- ` or a fence, makes it literal (`keep_literal`).
 Everything else in it, such as `2*3*4`, `_name_`, `<serial>`, `\\server\share` or `> 3 kW`, is
 literal and is escaped. Links to the web, which prepared documents may contain, remain links.
 
@@ -31,9 +32,12 @@ _SIGN = re.compile(
     r"|_(?!(?<=[^\W_]_)[^\W_]|(?<=\s_)\s)"
     r"|(?<=\S)~|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|[\[\]`]|(?P<dollar>\$)"
 )
+_FENCE = re.compile(r"^([ \t]*)(?=\\*(?:```|~~~))")
+_MINUS = re.compile(r"^([ \t]*)(?=\\*-[ \t]+[.,]?\d)", re.MULTILINE)
 _OPENING = re.compile(
-    r"(?P<indent>[ \t]*)"
+    r"\A(?P<indent>[ \t]*)"
     r"(?:(?P<mark>>|\+(?=[ \t]|\Z)|\#{1,6}(?=[ \t]|\Z)|(?:-[ \t]*)+\Z)|(?P<underline>=+[ \t]*\Z)"
+    r"|(?P<literal>\\(?=\\*(?:-[ \t]|```|~~~)))"
     r"|(?P<bullet>-[ \t](?:\[[ xX]\](?=[ \t]))?)|(?P<number>\d{1,9})(?P<sign>[.)])(?=[ \t]|\Z))?"
 )
 
@@ -65,6 +69,21 @@ class _Lists:
         return False
 
 
+def keep_literal(paragraph: str) -> str:
+    """Return a paragraph that neither opens code without closing it, nor turns the minus sign of a
+    number at the beginning of a line into the sign of an item.
+    """
+    lines = paragraph.split("\n")
+    for start, end in fences(paragraph):
+        opening, last = lines[start].lstrip(), lines[end - 1].strip()
+        sign = opening[0]
+        marks = opening[: len(opening) - len(opening.lstrip(sign))]
+        if end == start + 1 or not last.startswith(marks) or last.strip(sign):
+            # Not closed, so it reaches to the end, with every other fence in it.
+            lines[start:] = (_FENCE.sub(r"\1\\", line) for line in lines[start:])
+    return _MINUS.sub(r"\1\\", "\n".join(lines))
+
+
 def as_markdown(text: str) -> str:
     """Return a text of a document as Markdown that shows it."""
     lines = text.split("\n")
@@ -80,7 +99,8 @@ def as_markdown(text: str) -> str:
             continue
         opening = next(_OPENING.finditer(line))
         is_renumbered = lists.enter(opening)
-        if (is_renumbered or opening["underline"]) and written and written[-1].strip():
+        is_literal = is_renumbered or opening["underline"] or opening["literal"]
+        if is_literal and written and written[-1].strip():
             written.append("")
         indent = opening["indent"] if lists.last else ""  # four spaces would be code
         mark = opening["bullet"] or opening["underline"] or ""
@@ -89,6 +109,8 @@ def as_markdown(text: str) -> str:
         if opening["number"]:
             escape = "\\" if is_renumbered else ""
             mark = f"{opening['number']}{escape}{opening['sign']}"
+        if opening["literal"] and line.startswith("-", opening.end()):
+            mark = "\\"
         rest = _escape(line[opening.end() :], struck, is_row=line.startswith("|"))
         written.append(restore(indent + mark + rest, spans))
     return "\n".join(written)

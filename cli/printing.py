@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from pydantic import JsonValue
 
+from citations.blocks import split_row
 from citations.links import clean_text
 from citations.marking import hide_escapes, show_escapes
 from cli.workflow_commands import OLD_COMMAND
@@ -24,7 +25,6 @@ from envelope.sources import TOOL_SOURCE
 from gateway.answer import Source, SourcePage, group_sources, safe_reply
 
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
-_BAR = re.compile(r"(?<!\\)\|")
 _LEAST_LINES = 3
 """The minimum number of lines of a table: a header, a separator, and one row."""
 WIDTH = 80
@@ -199,10 +199,7 @@ def _list_cells(table: Sequence[str]) -> Iterator[str]:
 
 
 def _split(line: str) -> list[str]:
-    cells = _BAR.split(line.strip().removeprefix("|"))
-    if len(cells) > 1 and not cells[-1]:
-        cells.pop()
-    return [cell.strip().replace("\\|", "|") for cell in cells]
+    return [cell.replace("\\|", "|") for cell in split_row(line)]
 
 
 def _list_tables(lines: Sequence[str], width: int) -> list[str]:

@@ -27,6 +27,7 @@ from citations.links import (
     keep_links,
     link_addresses,
     plain_line,
+    plain_title,
 )
 from citations.verbatim import as_markdown
 from envelope.conversation import BY_PERSON
@@ -660,10 +661,10 @@ def _source(source: Named, opens: Opens, link_hosts: Collection[str]) -> dict[st
     """
     shown: dict[str, JsonValue] = {
         **source,
-        "title": plain_line(str(source.get("title") or "")),
+        "title": plain_title(str(source.get("title") or "")),
         "url": _web(source.get("url")),
-        "heading_path": [plain_line(str(part)) for part in read_list(source.get("heading_path"))],
-        "crumbs": [plain_line(str(part)) for part in read_list(source.get("crumbs"))],
+        "heading_path": [plain_title(str(part)) for part in read_list(source.get("heading_path"))],
+        "crumbs": [plain_title(str(part)) for part in read_list(source.get("crumbs"))],
     }
     addresses = map(str, read_list(source.get("addresses")))
     shown["links"] = [address for address in addresses if host_and_port(address) in link_hosts]
@@ -681,7 +682,7 @@ def _pictures(source: Named, opens: Opens) -> Iterator[dict[str, JsonValue]]:
     for picture in read_objects(source.get("pictures")):
         link = opens({"chunk_id": source.get("chunk_id"), PICTURE: picture.get("id")})
         if link is not None:
-            yield {"link": link, "caption": plain_line(str(picture.get("caption") or ""))}
+            yield {"link": link, "caption": plain_title(str(picture.get("caption") or ""))}
 
 
 def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
@@ -737,7 +738,7 @@ def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dic
     shown: list[JsonValue] = [
         {
             **passage,
-            "place": plain_line(str(passage.get("place") or "")),
+            "place": plain_title(str(passage.get("place") or "")),
             "warning": plain_line(str(passage.get("warning") or "")),
             "text": link_addresses(
                 keep_links(str(passage.get("text") or ""), allowed).text, linked

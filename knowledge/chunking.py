@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from citations.abbreviations import ends_in_abbreviation
+from citations.blocks import split_row
 from citations.reading import restore, spans_aside
-from citations.verbatim import STRUCK, find_struck
+from citations.verbatim import STRUCK, find_struck, keep_literal
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page, Picture
 from knowledge.link_places import Link, find_label, find_linked
@@ -54,7 +55,6 @@ _LONGEST_NUMBER = 24
 _NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
 _WORD = re.compile(r"\s*\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
-_BAR = re.compile(r"(?<!\\)\|")
 # Preferred first: behind a comma, between two ideographs, and not before a combining character.
 _BREAKS = (
     re.compile(f"(?<=[\u3001\uff0c\uff1b])(?={_IDEOGRAPHS.pattern})"),
@@ -307,7 +307,8 @@ def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
     elif block.kind is BlockKind.TABLE:
         parts, joint, repeatable = _table_parts(block.text), "\n\n", False
     else:
-        parts, joint, repeatable = _text_parts(block.text), " ", True
+        text = block.text if block.kind is BlockKind.ITEM else keep_literal(block.text)
+        parts, joint, repeatable = _text_parts(text), " ", True
     first = "\n" if block.kind is BlockKind.ITEM else "\n\n"
     following = joint
     for index, part in enumerate(parts):
@@ -410,23 +411,40 @@ def _table_parts(text: str) -> Iterator[str]:
     length = sum(map(len, rows[:above]))
     if sum(map(_row_weight, rows[:above])) > WORDS or length > WORDS * _LONGEST_WORD:
         # As long as a passage itself, so it is not repeated as a header.
-        if narrower := _split_columns([_cells(row) for row in rows]):
+        if (short := _write_row(map(_shorten, split_row(rows[0])))) != _write_row(
+            split_row(rows[0])
+        ):
+            for line in _row_parts(rows[0], 0):
+                yield "\n".join((line, *rows[1:above]))
+            yield from _table_parts("\n".join((short, *rows[1:])))
+            return
+        if narrower := _split_columns([split_row(row) for row in rows], above):
             yield from (part for table in narrower for part in _table_parts("\n".join(table)))
             return
         above = length = 0
     header, body = rows[:above], rows[above:]
     room = max(WORDS - sum(map(_row_weight, header)), WORDS // 3)
-    columns = len(_cells(header[0])) if header else 0
+    columns = len(split_row(header[0])) if header else 0
     lines = (line for row in body for line in _row_parts(row, columns))
     for group in _group(lines, room, _row_weight, length // HEADER_SHARE):
         part = "\n".join((*header, *group))
         yield part if header else f"{part}\n"
 
 
-def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def _shorten(name: str) -> str:
+    """Return the beginning of the name of a column that is too long to be repeated."""
+    if weight(name) <= WORDS // 3:
+        return name
+    return f"{''.join(next(_group(_split_words(name, OVERLAP), OVERLAP))).strip()} \u2026"
+
+
+def _split_columns(rows: list[list[str]], above: int) -> list[list[str]]:
     """Return the rows of narrower tables with short headers, each with the first column; nothing if
     there are none.
     """
+    width = max(map(len, rows))
+    for row, empty in zip(rows[:above], ("", "---"), strict=False):
+        row += [empty] * (width - len(row))  # a row may have more cells than the header
     names = rows[0]
     groups: list[list[int]] = [[]]
     words = 0
@@ -436,13 +454,12 @@ def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
             groups.append([])
             words = max(1, weight(name))
         groups[-1].append(column)
-    is_long = any(weight(name) > WORDS // 3 for name in names)
-    if is_long or len(groups) > MOST_PARTS or any(len(row) > len(names) for row in rows):
+    if not 1 < len(groups) <= MOST_PARTS:
         return []
     tables = [
         [_write_row([row[column] for column in (0, *group) if column < len(row)])
-         for row in rows
-         if not any(row[1:]) or any(row[group[0] : group[-1] + 1])]
+         for number, row in enumerate(rows)
+         if number < above or not any(row[1:]) or any(row[group[0] : group[-1] + 1])]
         for group in groups
     ]  # fmt: skip
     written, length = (sum(len(text) for row in part for text in row) for part in (tables, rows))
@@ -451,10 +468,10 @@ def _split_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def _row_parts(row: str, columns: int) -> Iterator[str]:
     """Yield a row, or several rows with parts of its cells below the same columns."""
-    cells = _cells(row)
+    cells = split_row(row)
     if _row_weight(row) <= LARGEST_TABLE:
         yield row
-    elif len(cells) > columns:
+    elif len(cells) > max(columns, MOST_PARTS):
         yield from _split_sentence(row)
     else:
         label = cells[0] if weight(cells[0]) <= OVERLAP else ""
@@ -470,12 +487,7 @@ def _row_parts(row: str, columns: int) -> Iterator[str]:
         yield _write_row([part.get(place, "") for place in range(len(cells))])
 
 
-def _cells(row: str) -> list[str]:
-    cells = [cell.strip() for cell in _BAR.split(row.strip().removeprefix("|"))]
-    return cells if len(cells) > 1 and cells[-1] else cells[:-1] or cells
-
-
-def _write_row(cells: Sequence[str]) -> str:
+def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -6,8 +6,8 @@ states that it has not been judged.
 """
 
 from citations.citing import claims_something
-from citations.claims import without_citations
 from citations.faults import CheckedAnswer, text_of, withhold_faults
+from citations.marking import remove_marks
 from citations.wording import check_missing, list_notices
 from envelope.sources import SourceReference, SourceUsed
 from envelope.texts import Texts
@@ -27,7 +27,7 @@ def unjudged_answer(state: State) -> Json | None:
     judged = state.judged_answer
     if not state.response or state.answered_by == "search":
         return None
-    if judged is not None and without_citations(judged.text) == without_citations(state.response):
+    if judged is not None and remove_marks(judged.text) == remove_marks(state.response):
         return None
     answer = _read_answer(state)
     kept = withhold_faults(answer)

@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from agents.review.measures import COUNT, Measure, list_measures, list_numbers
 from agents.review.passages import PassageSearch, RulePassage
 from agents.review.requirements import TextPlace
-from citations.claims import UnitKind, citations, split_units, without_citations
+from citations.claims import UnitKind, citations, split_units
 from citations.legal_references import LABELS, list_part_numbers, list_references
+from citations.marking import remove_marks
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 
@@ -349,12 +350,12 @@ def _stands_alone(text: str) -> bool:
     """Return whether the text consists only of citations, which then belong to the sentence before
     it.
     """
-    return not _LETTERS.search(_LINK.sub("", _CITE.sub("", without_citations(text))))
+    return not _LETTERS.search(_LINK.sub("", _CITE.sub("", remove_marks(text))))
 
 
 def _clean_claim(text: str) -> str:
     plain = _LINK.sub(lambda link: "" if link[1].isdigit() else link[1], _CITE.sub("", text))
-    return " ".join(without_citations(plain).split())
+    return " ".join(remove_marks(plain).split())
 
 
 def _split_sources(text: str) -> tuple[str, dict[int, tuple[str, ...]]]:

@@ -14,7 +14,8 @@ from operator import itemgetter
 from typing import Protocol
 
 from agents.search.blocks import BlockType, TextBlock, place_items, place_sentences, split_blocks
-from citations.links import Allowed, keep_links, plain_line
+from citations.blocks import split_row
+from citations.links import Allowed, keep_links, plain_title
 from citations.reading import restore, spans_aside
 from citations.sources import collect_allowed
 from citations.verbatim import PUNCTUATION, as_markdown
@@ -47,7 +48,6 @@ _ROW_SHARE = 0.6
 _GAP = "\u2026"
 
 _DELIMITERS = re.compile(r"[\s|:+=-]+\Z")
-_CELL_END = re.compile(r"(?<!\\)\|")
 _BEGIN, _END = "\1", "\2"
 """Characters that surround a marked word while a text is being marked; `make_safe` has removed all
 control characters.
@@ -187,7 +187,7 @@ def show_passages(
         shown=tuple(
             ShownPassage(
                 number=number,
-                place=plain_line(_name_place(passage.source)),
+                place=plain_title(_name_place(passage.source)),
                 text=passage.text,
                 warning=warning if passage.is_suspicious else "",
             )
@@ -442,8 +442,19 @@ def _show_table(table: str, asked: frozenset[str], language: str, counted_rows: 
         kept = list(range(MOST_ROWS))
     kept = kept[:MOST_ROWS]
     shown = sorted({*kept, *(g for row in kept if (g := _find_group(rows, row)) is not None)})
-    note = counted_rows(len(kept), len(rows))
-    return "\n".join((*head, *(rows[row] for row in shown), "", f"({note})"))
+    is_counted = not any(_may_continue(above, below) for above, below in pairwise(rows))
+    note = f"({counted_rows(len(kept), len(rows))})" if is_counted else _GAP
+    return "\n".join((*head, *(rows[row] for row in shown), "", note))
+
+
+def _may_continue(above: str, below: str) -> bool:
+    """Return whether two rows may be parts of one long row: `knowledge.chunking` divides such a row
+    between columns or within a cell, and repeats its label.
+    """
+    before, after = split_row(above), split_row(below)
+    last = max((column for column, cell in enumerate(before) if column and cell), default=0)
+    first = min((column for column, cell in enumerate(after) if column and cell), default=0)
+    return after[0] in ("", before[0]) and 0 < last <= first
 
 
 def _match_rows(rows: Sequence[str], asked: frozenset[str], language: str) -> list[int]:
@@ -466,7 +477,7 @@ def _find_group(rows: Sequence[str], row: int) -> int | None:
 
 
 def _heads_group(row: str) -> bool:
-    cells = [cell.strip() for cell in _CELL_END.split(row.strip().strip("|"))]
+    cells = split_row(row)
     return (
         len(cells) > 1
         and len({cell for cell in cells if cell}) == 1

@@ -27,7 +27,7 @@ from agents.swarm.swarm_plan import SwarmPlan
 from agents.swarm.workers import LONGEST_PERSONA, WorkerOutput, read_ends
 from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
-from citations.links import keep_links, plain_line
+from citations.links import keep_links, plain_line, plain_title
 from citations.proof import ProofSource, SourceTexts
 from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
 from citations.verbatim import STRUCK, as_markdown
@@ -426,7 +426,7 @@ def _write_block(source: NumberedSource, closest: Mapping[str, FoundPassage | No
         if passage is not None and passage.citation.chunk_id == chunk
     ]
     lead = f"{plain_line(', '.join(items))}: " if items else ""
-    place = as_markdown(f"{lead}{plain_line(_name_place(source))}")
+    place = as_markdown(f"{lead}{plain_title(_name_place(source))}")
     return f"**{place}** [{source.number}]\n\n{as_markdown(source.text)}"
 
 

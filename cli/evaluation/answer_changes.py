@@ -4,7 +4,7 @@ The sentences of the answer before the change are compared with the answer after
 the new answer does not support counts as lost or contradicted.
 """
 
-from citations.claims import without_citations
+from citations.marking import remove_marks
 from cli.evaluation.desk_run import AskedCase, Progress, Variant, run_variant
 from cli.evaluation.golden import GoldenCase
 from cli.evaluation.judging import JudgedClaim, JudgedQuestion, judge_answer
@@ -81,10 +81,8 @@ async def judge_change(
     written = str(before.reply.get("text") or "")
     language = str(before.reply.get("language") or "en")
     # The numbers of citations lead nowhere in a report without sources.
-    sentences = [without_citations(sentence.text) for sentence in split_covered(written, language)]
-    first, second = (
-        without_citations(str(case.reply.get("text") or "")) for case in (before, after)
-    )
+    sentences = [remove_marks(sentence.text) for sentence in split_covered(written, language)]
+    first, second = (remove_marks(str(case.reply.get("text") or "")) for case in (before, after))
     claims = [JudgedClaim(sentence, {1: second}) for sentence in sentences]
     answer = await judge_answer(judge, JudgedQuestion(question.text, language, first, claims))
     lost = [

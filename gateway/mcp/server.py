@@ -63,7 +63,7 @@ PASSAGES = 20
 """Maximum number of passages; several passages of one document are combined into one result."""
 PER_PAGE = 100
 URI = "refdesk://documents/"
-MARKDOWN = "text/markdown"
+PLAIN_TEXT = "text/plain"
 INSTRUCTIONS = """\
 Refdesk answers questions from an organisation's documents and cites the source of every claim.
 Use `ask` for an answer that is checked against the documents. Use `search` and `fetch` to read \
@@ -158,7 +158,7 @@ class SearchResults(BaseModel):
 
 
 class FetchedDocument(BaseModel):
-    """A document with its text in Markdown."""
+    """A document; its text has headings, tables and code as in Markdown, without escapes."""
 
     id: str
     title: str
@@ -396,7 +396,7 @@ class DeskTools:
             name="document",
             uri_template=f"{URI}{{id}}",
             description="a document, by its percent-encoded id",
-            mime_type=MARKDOWN,
+            mime_type=PLAIN_TEXT,
         )
         return ListResourceTemplatesResult(resource_templates=[template])
 
@@ -413,7 +413,7 @@ class DeskTools:
             raise MCPError(INVALID_PARAMS, str(error)) from error
         except self._unavailable as error:
             raise MCPError(INTERNAL_ERROR, str(away())) from error
-        text = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=document.text)
+        text = TextResourceContents(uri=params.uri, mime_type=PLAIN_TEXT, text=document.text)
         return ReadResourceResult(contents=[text])
 
     async def _find_resource_caller(self, context: Context) -> McpCaller:
@@ -502,5 +502,5 @@ def _uri_of(document_id: str) -> str:
 
 def _as_resource(document: LibraryDocument) -> Resource:
     return Resource(
-        name=document.id, title=document.title, uri=_uri_of(document.id), mime_type=MARKDOWN
+        name=document.id, title=document.title, uri=_uri_of(document.id), mime_type=PLAIN_TEXT
     )

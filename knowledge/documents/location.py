@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 _CODES = (
@@ -81,6 +81,23 @@ def locate(
         is_index=stem.lower() in _INDEX_NAMES,
         language=language if language is not None else suffix_language,
     )
+
+
+def tell_apart(places: Mapping[PurePosixPath, Location]) -> dict[PurePosixPath, Location]:
+    """Return the locations of files; of those with one name and language, such as `a.md` and
+    `a.txt`, all but the first are named with their suffix.
+    """
+    taken: set[tuple[str, str | None]] = set()
+    own = {(place.name, place.language) for place in places.values()}
+    apart: dict[PurePosixPath, Location] = {}
+    for path, place in places.items():
+        name = place.name
+        while (name, place.language) in (own if name != place.name else taken):
+            name += path.suffix.lower()
+        taken.add((name, place.language))
+        own.add((name, place.language))
+        apart[path] = replace(place, name=name)
+    return apart
 
 
 def language_folders(paths: Iterable[PurePosixPath]) -> frozenset[PurePosixPath]:

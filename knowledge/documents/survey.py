@@ -125,7 +125,8 @@ def place_files(
         title for title, _ in {(title, folder.name) for folder, title in stated.items()}
     )
     titles |= {folder: title for folder, title in stated.items() if counts[title] == 1}
-    return {file.path: location.locate(file.path, folders, titles) for file in files}
+    places = {file.path: location.locate(file.path, folders, titles) for file in files}
+    return location.tell_apart(places)
 
 
 def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, bytes]]:

@@ -50,9 +50,9 @@ def test_blocks_know_their_lines_their_place_and_what_hangs_under_them() -> None
     ("text", "index", "left"),
     [
         ("One.\n\nTwo.\n\nThree.", 1, "One.\n\nThree."),
-        ("1. One.\n2. Two.\n3. Three.", 0, "1. Two.\n2. Three."),
+        ("1. One.\n2. Two.\n3. Three.", 1, "1. One.\n3. Three."),
         ("- One.\n- Two.\n\nText.", 1, "- One.\n\nText."),
-        ("9. Nine.\n10. Ten.\n    - x\n11. Eleven.", 0, "9.  Ten.\n    - x\n10. Eleven."),
+        ("9. Nine.\n10. Ten.\n    - x\n11. Eleven.", 0, "10. Ten.\n    - x\n11. Eleven."),
         ("- One.\n  - Two.\n- Three.", 0, "- Three."),
         ("- **One**\n  - Two.\n- Three.", 1, "- Three."),
         ("The steps:\n\n- One.\n\nEnd.", 1, "End."),
@@ -61,7 +61,7 @@ def test_blocks_know_their_lines_their_place_and_what_hangs_under_them() -> None
         ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |", 1, "| a | b |\n|---|---|\n| 3 | 4 |"),
         ("Text.\n\n| a | b |\n|---|---|\n| 1 | 2 |", 2, "Text."),
         ("Do:\n\n```\nx\n```\n\nEnd.", 1, "End."),
-        ("1. One.\n1. Two.\n1. Three.", 2, "1. One.\n2. Two."),
+        ("1. One.\n1. Two.\n1. Three.", 2, "1. One.\n1. Two."),
     ],
 )
 def test_a_removed_block_takes_only_its_own_introduction_with_it(

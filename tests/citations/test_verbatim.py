@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from citations.links import Allowed, keep_links
-from citations.verbatim import as_markdown
+from citations.verbatim import as_markdown, keep_literal
 
 # Renders everything that a foreign client may render: HTML, tables, struck-out text.
 RENDERER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
@@ -66,6 +66,25 @@ def test_numbers_of_items_stay(text: str, html: str) -> None:
 )
 def test_code_and_struck_out_text_keep_their_form(text: str, html: str) -> None:
     assert RENDERER.render(as_markdown(text)).replace("\n", "") == html
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("- 5 K", "<p>- 5 K</p>"),
+        ("At night:\n- .5 K\n- a", "<p>At night:</p><p>- .5 K</p><ul><li>a</li></ul>"),
+        (r"\- 5 K", r"<p>\- 5 K</p>"),
+        ("```\na*b", "<p>```a*b</p>"),
+        ("a\n~~~\n```", "<p>a</p><p>~~~</p><p>```</p>"),
+        ("```\na*b*\n```", "<pre><code>a*b*</code></pre>"),
+    ],
+)
+def test_a_paragraph_that_looks_like_an_item_or_a_fence_stays_a_paragraph(
+    text: str, html: str
+) -> None:
+    shown = RENDERER.render(as_markdown(f"{keep_literal(text)}\n\nEnd."))
+
+    assert shown.replace("\n", "") == f"{html}<p>End.</p>"
 
 
 def test_cells_keep_their_bars_and_backslashes() -> None:

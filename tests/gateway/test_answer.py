@@ -3,7 +3,11 @@
 import json
 from typing import Any
 
-from gateway.answer import Answer, answer_of, split_off_passages
+from agents.search.passages import show_passages
+from citations.links import keep_links
+from citations.sources import cite_reference, collect_allowed, with_addresses
+from envelope.sources import SourceReference
+from gateway.answer import Answer, answer_of, split_off_passages, write_heading
 from gateway.http.routes.completion_form import annotations_of, extensions_of
 
 EVIL = "https://evil.example/login"
@@ -113,6 +117,29 @@ def test_a_reply_says_that_the_search_answered_and_why_and_has_the_passages_apar
     assert answer.passages is not None
     assert [passage.text for passage in answer.passages.shown] == list(TEXTS)
     assert answer.passages.marked == ("Routing",)
+
+
+def test_the_address_of_the_sender_of_a_mail_stays_in_titles_and_in_headings() -> None:
+    mail = "Prices, `anna@acme.test`"
+    source = SourceReference(number=1, chunk_id="m#0", title="Prices, anna@acme.test", span=(0, 4))
+    passages = show_passages("", [source], "Rule", (), lambda key, **_: key)
+    allowed = collect_allowed([source], "Rule")
+    text = keep_links(passages.text, allowed).text
+    (used,) = with_addresses([cite_reference(source, 1)], [source], "Rule", text)
+
+    answer = show(
+        {
+            **make_reply(),
+            "text": text,
+            "sources": [{**used.model_dump(mode="json"), "crumbs": [source.title]}],
+            "passages": {"shown": [shown.model_dump() for shown in passages.shown]},
+        }
+    )
+
+    assert answer.text == f"**{mail}** [1]\n\nRule"
+    assert answer.passages is not None
+    assert write_heading(answer.passages.shown[0]) == f"**{mail}** [1]"
+    assert (answer.sources[0].title, answer.sources[0].crumbs) == (mail, (mail,))
 
 
 def test_passages_lead_nowhere_but_to_the_sources() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from citations.blocks import read_blocks, remove_blocks
 from citations.citing import cite
-from citations.claims import citations, only_known, split_units
+from citations.claims import citations, split_units
 from citations.facts import KnownNumbers
-from citations.marking import hide_escapes
+from citations.marking import hide_escapes, keep_known_marks
 from citations.proof import ProofSource, SourceTexts
 from citations.verbatim import as_markdown
 from citations.wording import find_secret_words
@@ -35,7 +35,7 @@ SECONDS_ENOUGH = 0.1
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cut": split_units,
     "citations": citations,
-    "only_known": lambda text: only_known(text, (1,)),
+    "keep_known_marks": lambda text: keep_known_marks(text, (1,)),
     "cited": lambda text: cite(text, SourceTexts([ProofSource(1, text)])),
     "blocks": lambda text: remove_blocks(text, range(0, len(read_blocks(text)), 2)),
     "numbers": lambda text: KnownNumbers(["1"]).find_unknown(text),
@@ -140,5 +140,5 @@ def test_emphasis_within_emphasis_is_written_to_a_depth_and_shown_beyond_it() ->
 
 
 def test_citations_within_citations_leave_no_citation_of_what_is_unknown() -> None:
-    assert citations(only_known(nest_citations(300), ())) == ()
-    assert only_known("a [[7]7] [1]", (1,)) == "a [1]"
+    assert citations(keep_known_marks(nest_citations(300), ())) == ()
+    assert keep_known_marks("a [[7]7] [1]", (1,)) == "a [1]"

@@ -164,6 +164,15 @@ def test_a_table_in_which_no_row_matches_is_whole_up_to_fifteen_rows() -> None:
     assert cut.text == f"{table(*countries(15))}\n\n(15 of 40 rows)"
 
 
+def test_parts_of_a_long_row_are_not_counted_as_rows() -> None:
+    parts = ["Germany | One of it.", "Germany | Two of it."]
+    long = table(*countries(38), *parts)
+
+    [cut] = compose("tariff", long, hits=((1, long),))
+
+    assert cut.text == f"{table(*countries(15))}\n\n\u2026"
+
+
 def test_neighbouring_words_of_the_question_are_marked_together_in_any_form() -> None:
     text = "Routing rules send each message on one of the routes of `rules`."
 

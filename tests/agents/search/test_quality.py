@@ -212,12 +212,12 @@ async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:
     assert writes.response == f"{kept}\n\n[1]\n\n<left_out in en>"
 
 
-async def test_an_item_goes_with_what_hangs_under_it_and_the_list_is_numbered_again() -> None:
+async def test_an_item_goes_with_what_hangs_under_it_and_the_others_keep_their_numbers() -> None:
     answer = "1. One. [1]\n2. Fly to the moon. [1]\n\n   - Now.\n\n3. Three. [1]"
 
     writes = await judge(ScriptedModel([reject("Fly to the moon.")]), reads(answer, attempt=1))
 
-    assert writes.response.startswith("1. One. [1]\n\n2. Three. [1]\n\n<left_out")
+    assert writes.response.startswith("1. One. [1]\n\n3. Three. [1]\n\n<left_out")
 
 
 async def test_sources_are_numbered_again_when_a_block_goes() -> None:

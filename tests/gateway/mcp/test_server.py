@@ -129,6 +129,9 @@ async def test_documents_are_resources(server: HttpServerFixture) -> None:
     assert (listed.uri, listed.title) == ("refdesk://documents/rules", "Title of rules")
     assert templates[0].uri_template == "refdesk://documents/{id}"
     assert getattr(content, "text", "") == "# Rules\n\nRules route messages."
+    # Markdown would show `2*3*4` without its signs.
+    assert (listed.mime_type, content.mime_type) == ("text/plain", "text/plain")
+    assert templates[0].mime_type == "text/plain"
 
 
 async def test_resources_are_listed_in_pages(

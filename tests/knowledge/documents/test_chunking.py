@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citations.verbatim import keep_literal
 from knowledge import chunking
 from knowledge.document import Chunk, Document
 from knowledge.documents.markup import markdown
@@ -140,6 +141,44 @@ def test_a_table_of_many_columns_keeps_the_name_of_every_column_and_row(count: i
         (f"D{row}", f"Attribute number {n}"): f"v{row}.{n}"
         for row in "123"
         for n in range(1, count)
+    }
+
+
+def test_a_long_name_of_a_column_is_stated_once_and_stays_above_every_row() -> None:
+    name = " ".join(f"Condition {n} holds." for n in range(60))
+    page = table_page(
+        ["Device", name, "Price"], *([f"D{n}", f"v{n}", f"{n} EUR"] for n in range(60))
+    )
+
+    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+
+    stated = [chunk for chunk in chunks if len(chunk) == 2]
+    assert name in " ".join(header[1] for header, _ in stated)
+    tables = [chunk for chunk in chunks if len(chunk) > 2]
+    assert len(tables) > 1
+    assert {(first, second[:9], last) for (first, second, last), *_ in tables} == {
+        ("Device", "Condition", "Price")
+    }
+    rows = [row for _, _, *body in tables for row in body]
+    assert rows == [[f"D{n}", f"v{n}", f"{n} EUR"] for n in range(60)]
+
+
+def test_a_row_with_more_cells_than_a_long_header_keeps_names_and_label() -> None:
+    names = ["Device", *(f"Attribute number {n}" for n in range(1, 40))]
+    rows = ([f"D{r}", *(f"v{r}.{n}" for n in range(1, 42))] for r in "123")
+
+    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(table_page(names, *rows), "t")]
+
+    read = {
+        (row[0], value): name
+        for header, _, *body in chunks
+        for row in body
+        for name, value in zip(header[1:], row[1:], strict=True)
+    }
+    assert read == {
+        (f"D{row}", f"v{row}.{n}"): f"Attribute number {n}" if n < 40 else ""
+        for row in "123"
+        for n in range(1, 42)
     }
 
 
@@ -315,4 +354,13 @@ def test_no_word_is_lost_whatever_the_text(text: str) -> None:
 
     result = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
 
-    assert "".join(result.split()) == "".join(text.split())
+    assert "".join(result.split()) == "".join(keep_literal(text).split())
+
+
+def test_a_paragraph_of_an_item_s_form_is_told_from_the_item() -> None:
+    kinds = (BlockKind.TEXT, BlockKind.ITEM)
+    page = Page("g.md", "Guide", tuple(Block(kind, "- 5 K") for kind in kinds))
+
+    (chunk,) = chunking.split_page(page, "g")
+
+    assert chunk.text == "\\- 5 K\n- 5 K"

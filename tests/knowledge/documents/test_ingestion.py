@@ -319,6 +319,24 @@ async def test_an_id_met_twice_is_reported_again_at_every_ingestion(desk: Desk) 
     assert desk.index.documents["p"].content == "One."
 
 
+async def test_files_that_differ_only_in_their_suffix_are_all_in_the_index(desk: Desk) -> None:
+    desk.write("names.txt", "Two.\n")
+    desk.write("names.htm", "<p>Three.</p>")
+    desk.write("names.txt.md", "Four.\n")
+    alone = await desk.ingest()
+    desk.write("names.html", "<p>One.</p>")
+
+    result = await desk.ingest()
+
+    assert (alone.failed, result.failed) == ((), ())
+    assert {name: document.content for name, document in desk.index.documents.items()} == {
+        "docs/names": "Three.",
+        "docs/names.html": "One.",
+        "docs/names.txt": "Four.",
+        "docs/names.txt.txt": "Two.",
+    }
+
+
 async def test_an_id_met_in_two_folders_at_once_is_reported(desk: Desk) -> None:
     one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
     two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
