@@ -48,9 +48,8 @@ _ANY_WORD = re.compile(r"\S+")
 _UNSIGNED = re.compile(r"[^*_~\\<&`]*")
 _LONGEST_WORD = 200
 _LETTER = re.compile(r"[^\W_]")
-_EDGES = re.compile(
-    r"\A[(\"'\u201c\u201e\u00ab]+|(?:\[\d{1,4}\]|[.,;:!?)\"'\u201d\u00bb\u3002\uff0c])+\Z"
-)
+_OPENING_SIGNS = "(\"'\u201c\u201e\u00ab"
+_REVERSED_END = re.compile(r"\A(?:\]\d{1,4}\[|[.,;:!?)\"'\u201d\u00bb\u3002\uff0c])+")
 _COMPARED = re.compile(r"(?P<before>\A[ \t]*(?:(?:[-*]|\d{1,3}[.)])[ \t]+)?)(?P<said>>[ \t]?\d\S*)")
 _OPENING = "[\u3010\uff3b"
 _WIDTH = 40
@@ -245,7 +244,9 @@ def _hide_escapes(prose: str) -> str:
 
 def _bare_word(word: str) -> str:
     """Return a word without quotation marks, punctuation and marks around it."""
-    return _EDGES.sub("", word) if len(word) <= _LONGEST_WORD else word
+    if len(word) > _LONGEST_WORD:
+        return word
+    return _REVERSED_END.sub("", word.lstrip(_OPENING_SIGNS)[::-1])[::-1]
 
 
 def _is_nested(text: str) -> bool:

@@ -83,16 +83,6 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
     return "".join((*parts, prose[index:]))
 
 
-def _is_escaped(prose: str, first: int, index: int) -> bool:
-    """Return whether there is an odd number of backslashes between `first` and `index`, directly
-    before `index`.
-    """
-    start = index
-    while start > first and prose[start - 1] == "\\":
-        start -= 1
-    return (index - start) % 2 == 1
-
-
 def restore(text: str, aside: Sequence[str]) -> str:
     """Replace placeholders with their contents, which may contain placeholders themselves."""
     while _MARK.search(text):
@@ -170,6 +160,16 @@ def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0)
         parts += [prose[copied : index - is_image], link(label, target, is_image, depth)]
         index = copied = end
     return "".join((*parts, prose[copied:]))
+
+
+def _is_escaped(prose: str, first: int, index: int) -> bool:
+    """Return whether there is an odd number of backslashes between `first` and `index`, directly
+    before `index`.
+    """
+    start = index
+    while start > first and prose[start - 1] == "\\":
+        start -= 1
+    return (index - start) % 2 == 1
 
 
 @cache

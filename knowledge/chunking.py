@@ -53,7 +53,7 @@ _SENTENCE_END = re.compile(
 )
 _LONGEST_NUMBER = 24
 _NUMBER = re.compile(r"\s*(?:\d{1,4}(?:\.\d{1,4}){0,4}|[a-zA-Z])[.)]\Z")
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"(?:\A\s+)?\S+\s*")
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 # Preferred first: behind a comma, between two ideographs, and not before a combining character.
 _BREAKS = (

@@ -67,7 +67,7 @@ _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _HELD_BREAK = "\x1b"
-_BREAKS_HELD = re.compile(f"[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
+_BREAKS_HELD = re.compile(f"(?<![ {_HELD_BREAK}])[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
 _BREAK_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _SOFT_HYPHEN = "\xad"
 _ROLES = {

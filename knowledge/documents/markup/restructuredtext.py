@@ -34,7 +34,7 @@ _STATED_ROLE = re.compile(
     r"^\.\.[ \t]{1,40}role::[ \t]{1,40}([\w:+.-]{1,60})(?:\([ \t]{0,40}(raw)?)?", re.MULTILINE
 )
 _SUBSTITUTION = re.compile(
-    r"^\.\. \|[^|\n]{1,200}\| (?:replace|unicode)::[^\n]*\n(?:[ \t]+[^\n]*\n)*", re.MULTILINE
+    r"^\.\. \|[^|\n]{1,200}\| (?:replace|unicode)::[^\n]*\n(?:[ \t][^\n]*\n)*", re.MULTILINE
 )
 _DEFINED = re.compile(r"(?:\.\. \|[^|\n]{1,200}\| )?([\w-]{1,60})::")
 """The directive in the definition of a substitution."""
