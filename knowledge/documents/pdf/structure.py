@@ -525,8 +525,12 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
 
 
 def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | TextTable]:
-    """Yield the table of lines, or the tables or columns of prose next to each other."""
-    for one, other in pairwise(_find_columns(lines)):
+    """Yield the table of lines, or the tables or columns of prose next to each other.
+
+    Lines of one column are not a table.
+    """
+    columns = _find_columns(lines)
+    for one, other in pairwise(columns):
         at = (one[1] + other[0]) / 2
         sides: list[list[Line]] = [[], []]
         for line in lines:
@@ -542,7 +546,7 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
-    yield _build(page, lines)
+    yield from [_build(page, lines, columns)] if len(columns) > 1 else lines
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -574,8 +578,9 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
     return True
 
 
-def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
-    columns = _find_columns(lines)
+def _build(
+    page: LaidOutPage, lines: Sequence[Line], columns: list[tuple[float, float]]
+) -> TextTable:
     lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
     first = max((line.base for line in _list_valued(lines)), default=inf)

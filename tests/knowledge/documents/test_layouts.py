@@ -120,6 +120,21 @@ def test_columns_of_short_lines_are_no_rows_of_a_table() -> None:
     assert page.content.index("9. Open valve V-9.") < page.content.index("Pump 0: 4 bar")
 
 
+def test_lines_that_begin_with_a_sign_of_no_width_are_no_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for base in (700, 676):
+        canvas.setFont("Helvetica", 2)
+        canvas.drawString(60, base, ".")
+        canvas.setFont("Helvetica", 10)
+        canvas.drawString(72, base, "The valve opens at six bar and")
+        canvas.drawString(60, base - 12, "closes at four bar again.")
+    canvas.save()
+
+    (block,) = read(file.getvalue()).blocks
+    assert block.text.count("The valve opens at six bar and\ncloses at four bar again.") == 2
+
+
 def test_a_cell_of_two_lines_is_one_cell() -> None:
     page = read(layouts.plain_table())
 
