@@ -98,17 +98,31 @@ def write_blocks(
     The structure of a table with unclear columns is left out: its lines are shown instead.
     """
     measures = _measure(pages)
-    parts = list(_join_tables(_find_parts(pages, measures, outline)))
+    parts = list(_join_tables(_find_parts(pages, measures, outline, left_out)))
     levels = _rank(part for part in parts if isinstance(part, _HeadingLines))
     for part in parts:
         if isinstance(part, TextTable):
-            if part.unclear:
-                left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
-            yield from write_text_table(part)
-        elif isinstance(part, _HeadingLines):
-            yield _write_heading(part, levels)
+            number, texts = part.page, [" ".join(cell.text for cell in row) for row in part.rows]
         else:
-            yield _write_paragraph(part)
+            lines = part.lines if isinstance(part, _HeadingLines) else part
+            number, texts = lines[0].page, [line.text for line in lines]
+        blocks = [Block(BlockKind.TEXT, "\n".join(texts), anchor=f"page={number}")]
+        with left_out.contain("text layout", f"page {number}"):
+            blocks = list(_write_part(part, levels, left_out))
+        yield from blocks
+
+
+def _write_part(
+    part: _Part, levels: Mapping[_Style, int], left_out: LeftOutCounts
+) -> Iterator[Block]:
+    if isinstance(part, TextTable):
+        if part.unclear:
+            left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
+        yield from write_text_table(part)
+    elif isinstance(part, _HeadingLines):
+        yield _write_heading(part, levels)
+    else:
+        yield _write_paragraph(part)
 
 
 def bare(text: str) -> str:
@@ -116,8 +130,11 @@ def bare(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalpha())
 
 
-def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
-    """Yield the lines of a page, with the tables in the places of their lines."""
+def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | TextTable]:
+    """Yield the lines of a page, with the tables in the places of their lines.
+
+    The lines of a table whose reader fails are yielded instead of it.
+    """
     page.lines = list(_join_labels(page.lines))
     at = 0
     while at < len(page.lines):
@@ -128,7 +145,10 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
             continue
         end = _find_end(page, at)
         if end - at >= 2:
-            yield from _build_sides(page, page.lines[at:end])
+            parts: Sequence[Line | TextTable] = page.lines[at:end]
+            with left_out.contain("structure of a table", f"page {page.number}"):
+                parts = list(_build_sides(page, page.lines[at:end]))
+            yield from parts
             at = end
         else:
             yield page.lines[at]
@@ -193,10 +213,15 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
 
 
 def _find_parts(
-    pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline
+    pages: Sequence[LaidOutPage],
+    measures: _Measures,
+    outline: Outline,
+    left_out: LeftOutCounts,
 ) -> Iterator[_Part]:
     for page in pages:
-        tables = list(find_tables(page))
+        tables: Sequence[Line | TextTable] = page.lines
+        with left_out.contain("page layout", f"page {page.number}"):
+            tables = list(find_tables(page, left_out))
         titles = outline.get(page.number, {})
         held: list[Line] | None = None
         last: _HeadingLines | None = None
