@@ -144,7 +144,10 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
             at += 1
             continue
         end = _find_end(page, at)
-        if end - at >= 2:
+        if end - at >= 2 and _is_justified(page.lines, at, end):
+            yield from page.lines[at:end]
+            at = end
+        elif end - at >= 2:
             parts: Sequence[Line | TextTable] = page.lines[at:end]
             with left_out.contain("structure of a table", f"page {page.number}"):
                 parts = list(_build_sides(page, page.lines[at:end]))
@@ -427,7 +430,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     end, last_row = start + 1, start
     while end < len(lines) and end - last_row <= _MOST_ROW_LINES:
         line = lines[end]
-        if line.table is not None:
+        if line.table is not None or _heads_table(page.text.rules, lines[end - 1], line):
             break
         gap = lines[end - 1].base - line.base
         if not 0 < gap < _LARGEST_GAP * line.size or not _fits(line, columns):
@@ -443,6 +446,28 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             break
         end += 1
     return end if last_row > start else start
+
+
+def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
+    """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
+
+    def has_edges(line: Line, other: Line) -> bool:
+        return line.table is None and all(
+            abs(one - another) < 1
+            for one, another in (
+                (line.segments[0].left, other.segments[0].left),
+                (line.segments[-1].right, other.segments[-1].right),
+            )
+        )
+
+    own = lines[start:end]
+    return any(
+        len(line.segments) == 1
+        and 0 < abs(line.base - nearest.base) < _FURTHEST_ROW * line.size
+        and all(has_edges(line, row) and not is_value(row.segments[-1].text) for row in own)
+        for nearest, beside in ((own[0], lines[:start][-1:]), (own[-1], lines[end : end + 1]))
+        for line in beside
+    )
 
 
 def _may_begin(page: LaidOutPage, start: int) -> bool:
@@ -498,6 +523,14 @@ def _heads_rows(
         and _fits(below, columns)
         for below in following
     )
+
+
+def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
+    """Return whether a line is the bold header of another table, between rules of its own."""
+    is_cut = any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules)
+    is_bold = line.is_bold and not above.is_bold and len(line.segments) > 1
+    has_values = any(is_value(segment.text) for segment in line.segments)
+    return is_cut and is_bold and not has_values and _has_rules(rules, line)
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
