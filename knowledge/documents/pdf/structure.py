@@ -349,9 +349,7 @@ def _goes_on(above: Line, line: Line) -> bool:
     return not above.text.endswith((".", "!", "?", ":")) and bool(SMALL_START.match(line.text))
 
 
-def _join_tables(
-    parts: Iterator[_Part],
-) -> Iterator[_Part]:
+def _join_tables(parts: Iterator[_Part]) -> Iterator[_Part]:
     before: TextTable | None = None
     for part in parts:
         if isinstance(part, TextTable):
@@ -451,23 +449,16 @@ def _find_end(page: LaidOutPage, start: int) -> int:
 def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
     """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
 
-    def has_edges(line: Line, other: Line) -> bool:
-        return line.table is None and all(
-            abs(one - another) < 1
-            for one, another in (
-                (line.segments[0].left, other.segments[0].left),
-                (line.segments[-1].right, other.segments[-1].right),
-            )
-        )
-
     own = lines[start:end]
-    return any(
-        len(line.segments) == 1
-        and 0 < abs(line.base - nearest.base) < _FURTHEST_ROW * line.size
-        and all(has_edges(line, row) and not is_value(row.segments[-1].text) for row in own)
-        for nearest, beside in ((own[0], lines[:start][-1:]), (own[-1], lines[end : end + 1]))
-        for line in beside
-    )
+    for line in (*lines[:start][-1:], *lines[end : end + 1]):
+        lefts = [one.segments[0].left for one in (line, *own)]
+        rights = [one.segments[-1].right for one in (line, *own)]
+        gap = min(abs(line.base - one.base) for one in (own[0], own[-1]))
+        is_near = len(line.segments) == 1 and 0 < gap < _FURTHEST_ROW * line.size
+        is_level = max(lefts) - min(lefts) < 1 and max(rights) - min(rights) < 1
+        if is_near and is_level and line.table is None:
+            return not any(is_value(one.segments[-1].text) for one in own)
+    return False
 
 
 def _may_begin(page: LaidOutPage, start: int) -> bool:
@@ -501,11 +492,9 @@ def _is_wrapped(
     page: LaidOutPage, above: Line, line: Line, columns: Sequence[tuple[float, float]]
 ) -> bool:
     """Return whether a line of one segment goes on with a cell of the row above it."""
-    segment = line.segments[0]
     is_close = above.base - line.base < 1.7 * line.size
-    is_inner = segment.left > columns[0][1] - 1
-    is_bounded = _has_rules(page.text.rules, line)
-    return is_close and (is_inner or is_bounded)
+    is_inner = line.segments[0].left > columns[0][1] - 1
+    return is_close and (is_inner or _has_rules(page.text.rules, line))
 
 
 def _heads_rows(
@@ -534,12 +523,17 @@ def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
-    """Return whether rules are drawn above and below a line."""
-    left, right = line.segments[0].left, line.segments[-1].right
-    over = [rule.base for rule in rules if rule.left - 5 <= left and right <= rule.right + 5]
-    return any(base > line.base for base in over) and any(
-        line.base - 6 * line.size < base < line.base for base in over
-    )
+    """Return whether rules are drawn above and below each segment of a line."""
+    for segment in line.segments:
+        left, right = segment.left + 5, segment.right - 5
+        over = [
+            rule.base - line.base for rule in rules if rule.left <= left and right <= rule.right
+        ]
+        if not any(base > 0 for base in over) or not any(
+            -6 * line.size < base < 0 for base in over
+        ):
+            return False
+    return True
 
 
 def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
