@@ -1,7 +1,9 @@
 """A page as read: its blocks in order, and its metadata."""
 
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +12,12 @@ DEEPEST_INDENT = 12
 _MOST_NAMES = 5
 _TICKS = re.compile(r"`{3,}")
 _DROPPED = re.compile(r"[^\w\- ]+")
+_FAULTS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""Exceptions of a fault in a reader; limits, a lack of memory and interruptions are others."""
+_log = logging.getLogger(__name__)
 
 
 class BlockKind(StrEnum):
@@ -105,6 +113,16 @@ class LeftOutCounts:
         names = self._names.setdefault(key, [])
         if name and len(names) < _MOST_NAMES:
             names.append(name)
+
+    @contextmanager
+    def contain(self, what: str, name: str) -> Iterator[None]:
+        """Count a part of a file as left out, and log why, if its reader fails unexpectedly."""
+        try:
+            yield
+        except _FAULTS as error:
+            _log.warning("A reader failed at %s: %s", name, what, exc_info=True)
+            reason = f"its reader failed with {type(error).__name__}: {error!s:.120}"
+            self.add(what, reason, name=name)
 
     def take(self, counted: Iterable[LeftOut]) -> None:
         """Add the counts of another reader."""

@@ -23,7 +23,7 @@ from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_fur
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks
-from knowledge.documents.pdf.text_lines import settle_hyphens
+from knowledge.documents.pdf.text_lines import Line, settle_hyphens
 from knowledge.documents.pictures import MOST_PICTURES
 from knowledge.documents.recognition import (
     Recognise,
@@ -33,7 +33,7 @@ from knowledge.documents.recognition import (
 )
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
@@ -89,19 +89,32 @@ class _PageReader:
                 raise TooLargeError(
                     f"a document can have at most {_MOST_CHARACTERS} characters of text"
                 )
-            taken = take_text(page, text_page)
-            self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
-            taken[0].segments += take_annotations(
-                self._document, page, taken[0].segments, self.left_out
-            )
+            with self.left_out.contain("page", f"page {number}"):
+                yield from list(self._read_page(page, text_page, number))
             text_page.close()
-            if taken[0].segments:
-                if taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
-                    self.shown += take_pictures(page, number)
-                yield from (lay_out(number, text) for text in taken)
-            elif taken[0].has_pictures:
-                self._read_picture(page, number)
             page.close()
+
+    def _read_page(
+        self, page: "PdfPage", text_page: "PdfTextPage", number: int
+    ) -> Iterator[LaidOutPage]:
+        taken = take_text(page, text_page)
+        self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
+        taken[0].segments += take_annotations(
+            self._document, page, taken[0].segments, self.left_out
+        )
+        for text in taken if taken[0].segments else ():
+            # In the order of the file, no text is mixed with that of another column.
+            lines = [Line([one], page=number) for one in text.segments if one.text.strip()]
+            laid_out = LaidOutPage(number, text, lines)
+            with self.left_out.contain("page layout", f"page {number}"):
+                laid_out = lay_out(number, text)
+            yield laid_out
+        if not taken[0].has_pictures:
+            return
+        if not taken[0].segments:
+            self._read_picture(page, number)
+        elif len(self.shown) < MOST_PICTURES:
+            self.shown += take_pictures(page, number)
 
     def _read_picture(self, page: "PdfPage", number: int) -> None:
         if self._recognise is None:

@@ -98,17 +98,31 @@ def write_blocks(
     The structure of a table with unclear columns is left out: its lines are shown instead.
     """
     measures = _measure(pages)
-    parts = list(_join_tables(_find_parts(pages, measures, outline)))
+    parts = list(_join_tables(_find_parts(pages, measures, outline, left_out)))
     levels = _rank(part for part in parts if isinstance(part, _HeadingLines))
     for part in parts:
         if isinstance(part, TextTable):
-            if part.unclear:
-                left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
-            yield from write_text_table(part)
-        elif isinstance(part, _HeadingLines):
-            yield _write_heading(part, levels)
+            number, texts = part.page, [" ".join(cell.text for cell in row) for row in part.rows]
         else:
-            yield _write_paragraph(part)
+            lines = part.lines if isinstance(part, _HeadingLines) else part
+            number, texts = lines[0].page, [line.text for line in lines]
+        blocks = [Block(BlockKind.TEXT, "\n".join(texts), anchor=f"page={number}")]
+        with left_out.contain("text layout", f"page {number}"):
+            blocks = list(_write_part(part, levels, left_out))
+        yield from blocks
+
+
+def _write_part(
+    part: _Part, levels: Mapping[_Style, int], left_out: LeftOutCounts
+) -> Iterator[Block]:
+    if isinstance(part, TextTable):
+        if part.unclear:
+            left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
+        yield from write_text_table(part)
+    elif isinstance(part, _HeadingLines):
+        yield _write_heading(part, levels)
+    else:
+        yield _write_paragraph(part)
 
 
 def bare(text: str) -> str:
@@ -116,8 +130,11 @@ def bare(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalpha())
 
 
-def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
-    """Yield the lines of a page, with the tables in the places of their lines."""
+def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | TextTable]:
+    """Yield the lines of a page, with the tables in the places of their lines.
+
+    The lines of a table whose reader fails are yielded instead of it.
+    """
     page.lines = list(_join_labels(page.lines))
     at = 0
     while at < len(page.lines):
@@ -127,8 +144,14 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
             at += 1
             continue
         end = _find_end(page, at)
-        if end - at >= 2:
-            yield from _build_sides(page, page.lines[at:end])
+        if end - at >= 2 and _is_justified(page.lines, at, end):
+            yield from page.lines[at:end]
+            at = end
+        elif end - at >= 2:
+            parts: Sequence[Line | TextTable] = page.lines[at:end]
+            with left_out.contain("structure of a table", f"page {page.number}"):
+                parts = list(_build_sides(page, page.lines[at:end]))
+            yield from parts
             at = end
         else:
             yield page.lines[at]
@@ -193,10 +216,15 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
 
 
 def _find_parts(
-    pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline
+    pages: Sequence[LaidOutPage],
+    measures: _Measures,
+    outline: Outline,
+    left_out: LeftOutCounts,
 ) -> Iterator[_Part]:
     for page in pages:
-        tables = list(find_tables(page))
+        tables: Sequence[Line | TextTable] = page.lines
+        with left_out.contain("page layout", f"page {page.number}"):
+            tables = list(find_tables(page, left_out))
         titles = outline.get(page.number, {})
         held: list[Line] | None = None
         last: _HeadingLines | None = None
@@ -321,9 +349,7 @@ def _goes_on(above: Line, line: Line) -> bool:
     return not above.text.endswith((".", "!", "?", ":")) and bool(SMALL_START.match(line.text))
 
 
-def _join_tables(
-    parts: Iterator[_Part],
-) -> Iterator[_Part]:
+def _join_tables(parts: Iterator[_Part]) -> Iterator[_Part]:
     before: TextTable | None = None
     for part in parts:
         if isinstance(part, TextTable):
@@ -402,7 +428,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     end, last_row = start + 1, start
     while end < len(lines) and end - last_row <= _MOST_ROW_LINES:
         line = lines[end]
-        if line.table is not None:
+        if line.table is not None or _heads_table(page.text.rules, lines[end - 1], line):
             break
         gap = lines[end - 1].base - line.base
         if not 0 < gap < _LARGEST_GAP * line.size or not _fits(line, columns):
@@ -418,6 +444,21 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             break
         end += 1
     return end if last_row > start else start
+
+
+def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
+    """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
+
+    own = lines[start:end]
+    for line in (*lines[:start][-1:], *lines[end : end + 1]):
+        lefts = [one.segments[0].left for one in (line, *own)]
+        rights = [one.segments[-1].right for one in (line, *own)]
+        gap = min(abs(line.base - one.base) for one in (own[0], own[-1]))
+        is_near = len(line.segments) == 1 and 0 < gap < _FURTHEST_ROW * line.size
+        is_level = max(lefts) - min(lefts) < 1 and max(rights) - min(rights) < 1
+        if is_near and is_level and line.table is None:
+            return not any(is_value(one.segments[-1].text) for one in own)
+    return False
 
 
 def _may_begin(page: LaidOutPage, start: int) -> bool:
@@ -451,11 +492,9 @@ def _is_wrapped(
     page: LaidOutPage, above: Line, line: Line, columns: Sequence[tuple[float, float]]
 ) -> bool:
     """Return whether a line of one segment goes on with a cell of the row above it."""
-    segment = line.segments[0]
     is_close = above.base - line.base < 1.7 * line.size
-    is_inner = segment.left > columns[0][1] - 1
-    is_bounded = _has_rules(page.text.rules, line)
-    return is_close and (is_inner or is_bounded)
+    is_inner = line.segments[0].left > columns[0][1] - 1
+    return is_close and (is_inner or _has_rules(page.text.rules, line))
 
 
 def _heads_rows(
@@ -475,13 +514,26 @@ def _heads_rows(
     )
 
 
+def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
+    """Return whether a line is the bold header of another table, between rules of its own."""
+    is_cut = any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules)
+    is_bold = line.is_bold and not above.is_bold and len(line.segments) > 1
+    has_values = any(is_value(segment.text) for segment in line.segments)
+    return is_cut and is_bold and not has_values and _has_rules(rules, line)
+
+
 def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
-    """Return whether rules are drawn above and below a line."""
-    left, right = line.segments[0].left, line.segments[-1].right
-    over = [rule.base for rule in rules if rule.left - 5 <= left and right <= rule.right + 5]
-    return any(base > line.base for base in over) and any(
-        line.base - 6 * line.size < base < line.base for base in over
-    )
+    """Return whether rules are drawn above and below each segment of a line."""
+    for segment in line.segments:
+        left, right = segment.left + 5, segment.right - 5
+        over = [
+            rule.base - line.base for rule in rules if rule.left <= left and right <= rule.right
+        ]
+        if not any(base > 0 for base in over) or not any(
+            -6 * line.size < base < 0 for base in over
+        ):
+            return False
+    return True
 
 
 def _find_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
@@ -525,8 +577,12 @@ def _list_valued(lines: Sequence[Line]) -> list[Line]:
 
 
 def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | TextTable]:
-    """Yield the table of lines, or the tables or columns of prose next to each other."""
-    for one, other in pairwise(_find_columns(lines)):
+    """Yield the table of lines, or the tables or columns of prose next to each other.
+
+    Lines of one column are not a table.
+    """
+    columns = _find_columns(lines)
+    for one, other in pairwise(columns):
         at = (one[1] + other[0]) / 2
         sides: list[list[Line]] = [[], []]
         for line in lines:
@@ -542,7 +598,7 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
-    yield _build(page, lines)
+    yield from [_build(page, lines, columns)] if len(columns) > 1 else lines
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -574,8 +630,9 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
     return True
 
 
-def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
-    columns = _find_columns(lines)
+def _build(
+    page: LaidOutPage, lines: Sequence[Line], columns: list[tuple[float, float]]
+) -> TextTable:
     lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
     first = max((line.base for line in _list_valued(lines)), default=inf)

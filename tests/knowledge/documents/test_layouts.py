@@ -120,6 +120,54 @@ def test_columns_of_short_lines_are_no_rows_of_a_table() -> None:
     assert page.content.index("9. Open valve V-9.") < page.content.index("Pump 0: 4 bar")
 
 
+def test_lines_that_begin_with_a_sign_of_no_width_are_no_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for base in (700, 676):
+        canvas.setFont("Helvetica", 2)
+        canvas.drawString(60, base, ".")
+        canvas.setFont("Helvetica", 10)
+        canvas.drawString(72, base, "The valve opens at six bar and")
+        canvas.drawString(60, base - 12, "closes at four bar again.")
+    canvas.save()
+
+    (block,) = read(file.getvalue()).blocks
+    assert block.text.count("The valve opens at six bar and\ncloses at four bar again.") == 2
+
+
+def test_justified_lines_of_two_words_are_no_table() -> None:
+    rows = ["The valve", "of pumps", "requires inspection", "every quarter."]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for at, row in enumerate(rows[:2]):
+        first, second = row.split()
+        canvas.drawString(60, 700 - 12 * at, first)
+        canvas.drawRightString(60 + canvas.stringWidth(rows[2]), 700 - 12 * at, second)
+    for at, row in enumerate(rows[2:], start=2):
+        canvas.drawString(60, 700 - 12 * at, row)
+    canvas.save()
+
+    assert read(file.getvalue()).content == " ".join(rows)
+
+
+def test_a_ruled_header_below_other_rows_begins_its_own_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    rows = [("Ordered", "Due"), ("7 May", "21 May"), ("Article", "Price"), ("Valve", "42.00")]
+    for at, row in enumerate(rows):
+        canvas.setFont("Helvetica" if at % 2 else "Helvetica-Bold", 10)
+        for column, text in enumerate(row):
+            canvas.drawString(60 + 150 * column, 700 - 20 * at, text)
+    for base in (672, 652):
+        canvas.line(60, base, 260, base)
+    canvas.save()
+
+    content = read(file.getvalue()).content
+    assert "| Article | Price |\n|---|---|\n| Valve | 42.00 |" in content
+    assert "| Ordered | Due |\n|---|---|\n| 7 May | 21 May |" in content
+
+
 def test_a_cell_of_two_lines_is_one_cell() -> None:
     page = read(layouts.plain_table())
 

@@ -5,8 +5,12 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts
 from knowledge.documents.pdf import pdf_reader as pdf
+from knowledge.documents.pdf.page_layout import LaidOutPage
+from knowledge.documents.pdf.page_text import PageText, Segment
+from knowledge.documents.pdf.structure import write_blocks
+from knowledge.documents.pdf.text_lines import Line
 from tests.knowledge.documents.conftest import Desk
 from tests.knowledge.documents.printing import file_of, print_pdf, print_tagged
 
@@ -417,3 +421,38 @@ def test_a_text_that_is_written_beside_a_label_of_a_tagged_file_stays_beside_it(
     page = pdf.read(print_tagged(blocks, note), "a.pdf")
 
     assert [block.text for block in page.blocks] == ["Name Ada", "Town", "Date"]
+
+
+def test_a_fault_in_a_table_costs_its_columns_and_not_its_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rows = [("Wood", "2024", "2025"), ("Alder",), (" ", "105", "207"), ("Elm", "135", "237")]
+    lines = [
+        Line(
+            [
+                Segment(text, 60 + 90 * column, 80 + 90 * column, 700 - 12 * at, 10)
+                for column, text in enumerate(row)
+            ],
+            page=1,
+        )
+        for at, row in enumerate(rows)
+    ]  # fmt: skip
+    left_out = LeftOutCounts()
+
+    blocks = list(write_blocks([LaidOutPage(1, PageText(600, 800), lines)], {}, left_out))
+
+    assert " ".join(block.text for block in blocks).split() == [
+        "Wood", "2024", "2025", "Alder", "105", "207", "Elm", "135", "237"
+    ]  # fmt: skip
+    assert [(part.what, part.count, part.names) for part in left_out.list()] == [
+        ("structure of a table", 1, ("page 1",)),
+        ("text layout", 1, ("page 1",)),
+    ]
+    assert all("IndexError" in part.reason for part in left_out.list())
+    assert "IndexError" in caplog.text
+
+
+@pytest.mark.parametrize("error", [TooLargeError, MemoryError, KeyboardInterrupt])
+def test_limits_and_interruptions_end_the_reading_of_a_file(error: type[BaseException]) -> None:
+    with pytest.raises(error), LeftOutCounts().contain("page", "1"):
+        raise error
