@@ -62,7 +62,6 @@ names.
 _HYPHEN = 2
 _TILTED = 15
 """Minimum angle in degrees between text and the nearest side of the page if it is drawn askew."""
-_LATIN = "\u0100"
 _HEIGHT = (-0.2, 0.75)
 """From where to where letters reach, in font sizes above the baseline."""
 _LEAST_SHIFT = 0.15
@@ -148,8 +147,6 @@ class _Typeface:
     is_code: bool
     turn: int = 0
     tag: Tag | None = None
-    has_outlines: bool = False
-    is_embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +283,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     size = find_size(page)
     objects = take_objects(page)
     by_turn: dict[int, list[Segment]] = {}
-    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), objects.texts)
+    texts = [drawn for drawn, _ in objects.texts]
+    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), texts)
     hidden: list[_Glyph] = []
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     for turn, segment in _take_segments(
@@ -447,16 +445,8 @@ def _keep_visible(
 
 
 def _is_visible(word: Sequence[_Glyph], places: VisiblePlaces, size: Size) -> bool:
-    """Return whether a word is visible, or PDFium cannot draw it.
-
-    PDFium lacks the letters of other scripts if a file does not contain their font. Some fonts
-    draw their letters by commands instead of outlines.
-    """
     first, face = word[0], word[0].typeface
-    if face.turn % 90 or not all(
-        glyph.typeface.has_outlines and (glyph.typeface.is_embedded or glyph.text < _LATIN)
-        for glyph in word
-    ):
+    if face.turn % 90:
         return True
     lowest, highest = (first.base + share * face.size for share in _HEIGHT)
     left, right = min(glyph.left for glyph in word), max(glyph.right for glyph in word)
@@ -767,7 +757,7 @@ def _find_typeface(
 
 
 def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -> _Typeface:
-    size, matrix, data = ctypes.c_float(), raw.FS_MATRIX(), ctypes.c_size_t()
+    size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFText_GetMatrix(text_page, index, matrix)
     scaled = size.value * math.hypot(matrix.c, matrix.d)
@@ -775,16 +765,12 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
     buffer = ctypes.create_string_buffer(_LONGEST_NAME)
     length = raw.FPDFFont_GetBaseFontName(font, buffer, _LONGEST_NAME) if font else 0
     name = buffer.value.decode("utf-8", "replace").lower() if 0 < length <= _LONGEST_NAME else ""
-    if font:
-        raw.FPDFFont_GetFontData(font, None, 0, data)
     return _Typeface(
         size=round(max(min(abs(scaled), 500.0), 1.0) * 2) / 2,
         is_bold=any(word in name for word in _BOLD),
         is_code=any(word in name for word in _CODE),
         # A negative size turns the letters, too.
         turn=find_turn(matrix.a * size.value, matrix.b * size.value),
-        has_outlines=data.value > 0,
-        is_embedded=bool(font) and raw.FPDFFont_GetIsEmbedded(font) == 1,
     )
 
 
