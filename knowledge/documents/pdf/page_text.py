@@ -72,7 +72,16 @@ _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u065f\u066a-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""Letters, but not the digits, which run to the right (ISO/IEC 10646; Unicode, annex 9)."""
+_ACCENTS = dict(
+    zip(
+        "`\xb4^\u02c6~\u02dc\xaf\u02d8\u02d9\xa8\u02da\u02dd\u02c7\xb8\u02db",
+        "\u0300\u0301\u0302\u0302\u0303\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327\u0328",
+        strict=True,
+    )
+)
+"""The combining character of each accent."""
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
@@ -284,7 +293,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     objects = take_objects(page)
     by_turn: dict[int, list[Segment]] = {}
     texts = [drawn for drawn, _ in objects.texts]
-    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), texts)
+    taken_glyphs = _join_accents(_take_glyphs(page, text_page))
+    glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     for turn, segment in _take_segments(
@@ -407,6 +417,31 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
             glyph = replace(glyph, middle=middle, height=(top - bottom) / typeface.size)
         yield glyph
         has_space = has_drawn_space = False
+
+
+def _join_accents(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
+    """Yield glyphs; an accent that is drawn over or under a letter, as in TeX, is part of it."""
+    held: _Glyph | None = None
+    for glyph in glyphs:
+        joined = held and (_add_accent(held, glyph) or _add_accent(glyph, held))
+        if held is not None and joined:
+            spaces = held.has_space, held.has_drawn_space
+            held = replace(joined, has_space=spaces[0], has_drawn_space=spaces[1])
+            continue
+        if held is not None:
+            yield held
+        held = glyph
+    if held is not None:
+        yield held
+
+
+def _add_accent(accent: _Glyph, letter: _Glyph) -> _Glyph | None:
+    mark = _ACCENTS.get(accent.text)
+    if mark is None or not letter.left <= (accent.left + accent.right) / 2 <= letter.right:
+        return None
+    text = unicodedata.normalize("NFC", letter.text.replace("\u0131", "i") + mark)
+    is_letter = len(text) == 1 and accent.typeface.turn == letter.typeface.turn
+    return replace(letter, text=text) if is_letter else None
 
 
 def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
