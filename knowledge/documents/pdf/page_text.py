@@ -577,7 +577,7 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     """Return whether a line is at the middle of letters, and begins and ends where they do.
 
     The bar of a fraction is between the lines of its letters, and the line of a drawing ends
-    anywhere.
+    anywhere, such as in a letter.
     """
     struck = [glyph for glyph in glyphs if line.start <= (glyph.left + glyph.right) / 2 <= line.end]
     if not struck:
@@ -585,8 +585,12 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
     near, far = (share * struck[0].typeface.size for share in _ENDS)
     level = sum(lowest <= line.at - glyph.base <= highest for glyph in struck)
+    touched = sum(
+        line.start + near < glyph.right and glyph.left < line.end - near for glyph in glyphs
+    )
     return (
         2 * level > len(struck)
+        and touched == len(struck)
         and -near <= min(glyph.left for glyph in struck) - line.start <= far
         and -near <= line.end - max(glyph.right for glyph in struck) <= far
     )
