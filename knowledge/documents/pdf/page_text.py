@@ -577,10 +577,10 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     """Return whether a line is at the middle of letters, and begins and ends where they do.
 
     The bar of a fraction is between the lines of its letters, and the line of a drawing ends
-    anywhere, such as in a letter.
+    anywhere, such as in a letter. A sign without letters and digits is part of a drawing.
     """
     struck = [glyph for glyph in glyphs if line.start <= (glyph.left + glyph.right) / 2 <= line.end]
-    if not struck:
+    if not any(glyph.text.isalnum() for glyph in struck):
         return False
     lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
     near, far = (share * struck[0].typeface.size for share in _ENDS)

@@ -183,6 +183,14 @@ def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
     assert read_drawn(draw).content == "The pump needs 40 litres."
 
 
+def test_a_line_through_a_sign_alone_strikes_nothing_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, ">")
+        canvas.line(48, 703.6, 60, 703.6)
+
+    assert read_drawn(draw).content == ">"
+
+
 def test_the_bar_of_a_fraction_strikes_nothing_out() -> None:
     def draw(canvas: Canvas) -> None:
         canvas.drawString(50, 700, "Share = ")
