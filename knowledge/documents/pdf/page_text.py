@@ -52,6 +52,8 @@ _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
 _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
+_IN_NEXT = 0.1
+"""How far, in font sizes, this line may reach into the next letter."""
 _LEAST_SPACED = 5
 _WIDER = 1.4
 """How many times wider than usual the space between words is if the letters are spaced out."""
@@ -585,8 +587,9 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
     near, far = (share * struck[0].typeface.size for share in _ENDS)
     level = sum(lowest <= line.at - glyph.base <= highest for glyph in struck)
+    inner = _IN_NEXT * struck[0].typeface.size
     touched = sum(
-        line.start + near < glyph.right and glyph.left < line.end - near for glyph in glyphs
+        line.start + inner < glyph.right and glyph.left < line.end - inner for glyph in glyphs
     )
     return (
         2 * level > len(struck)

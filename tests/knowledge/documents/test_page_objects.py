@@ -172,7 +172,7 @@ def test_lines_and_texts_in_a_drawing_are_where_the_drawing_is_placed() -> None:
     assert "This line of the page is not struck out." in content
 
 
-@pytest.mark.parametrize(("left", "right"), [(1, 50), (-5, 120), (3, 136), (0, 15)])
+@pytest.mark.parametrize(("left", "right"), [(1, 50), (-5, 120), (3, 136), (0, 16)])
 def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
     left: float, right: float
 ) -> None:

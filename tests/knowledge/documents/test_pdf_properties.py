@@ -207,7 +207,7 @@ def test_arabic_digits_are_read_from_the_left() -> None:
 
 @pytest.mark.parametrize("letter", ["ä", "é", "ô", "ñ", "ç"])
 def test_an_accent_that_is_drawn_over_or_under_a_letter_is_part_of_it(letter: str) -> None:
-    base, mark = unicodedata.normalize("NFD", letter)
+    base, mark = list(unicodedata.normalize("NFD", letter))
     accent = {"\u0308": "¨", "\u0301": "´", "\u0302": "ˆ", "\u0303": "˜", "\u0327": "¸"}[mark]
     file = io.BytesIO()
     canvas = Canvas(file)
