@@ -582,7 +582,7 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     anywhere, such as in a letter. A sign without letters and digits is part of a drawing.
     """
     struck = [glyph for glyph in glyphs if line.start <= (glyph.left + glyph.right) / 2 <= line.end]
-    if not any(glyph.text.isalnum() for glyph in struck):
+    if not struck or not any(glyph.text.isalnum() for glyph in glyphs):
         return False
     lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
     near, far = (share * struck[0].typeface.size for share in _ENDS)
