@@ -5,9 +5,9 @@ Positions are points from the lower left corner of the shown part of the page, b
 
 import ctypes
 import math
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,30 +25,54 @@ _MOST_POINTS = 4_000
 _MOST_BOXES = 5_000
 _MOST_LINES = 20_000
 _DEEPEST_DRAWING = 4
-_MOST_COVERS = 2_000
+_MOST_FILLS = 2_000
 _MOST_ANNOTATIONS = 5_000
 _LARGEST_BOX = 6
+_BESIDE = 1.0
 _SIDES = 4
 _LAST = 1_000_000
+_OPAQUE = 255
 _PIXELS = 1.5
 """Pixels per point of the rendering that shows what is visible."""
 _MOST_PIXELS = 6_000_000
+_PAPER = 0xFFFFFF
+_LONGEST_MARK = 100
 
 
 @dataclass(slots=True)
 class PageObjects:
     """The boxes of the paths of a page, their straight lines, its texts and pictures.
 
-    `covers` are opaque boxes, each with the number of texts that are drawn before it. `strikes` are
-    lines of annotations that strike text out.
+    A text has the matrix that turns its coordinates into those of the page. `strikes` are lines of
+    annotations that strike text out.
     """
 
     boxes: list[Box] = field(default_factory=list)
     lines: list[Box] = field(default_factory=list)
-    texts: "list[PdfObject]" = field(default_factory=list)
+    texts: "list[tuple[PdfObject, PdfMatrix]]" = field(default_factory=list)
     pictures: list[Box] = field(default_factory=list)
-    covers: list[tuple[int, Box]] = field(default_factory=list)
     strikes: list[Box] = field(default_factory=list)
+    fills: "list[_Fill]" = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
+
+    at: int
+    box: Box
+    colour: int | None
+    is_opaque: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A drawn text: its number, its colour, the boxes that clip it, and whether all is hidden."""
+
+    at: int
+    colour: int | None
+    clips: list[Box]
+    is_hidden: bool
 
 
 class VisiblePlaces:
@@ -58,41 +82,50 @@ class VisiblePlaces:
     """
 
     def __init__(self, page: "PdfPage", objects: PageObjects) -> None:
-        from pypdfium2 import raw
-
-        self._pictures = objects.pictures
-        self._covers = objects.covers
-        # Letters that are the clipping path of a box are drawn by it.
-        self._numbers = {
-            find_address(text.raw): at
-            for at, text in enumerate(objects.texts)
-            if raw.FPDFTextObj_GetTextRenderMode(text.raw) < raw.FPDF_TEXTRENDERMODE_FILL_CLIP
+        self._page = page
+        self._objects = objects
+        self._texts = {
+            find_address(drawn.raw): _read_text(page, at, drawn, matrix)
+            for at, (drawn, matrix) in enumerate(objects.texts)
         }
-        width, self._height = find_size(page)
-        self._is_empty = min(width, self._height) < 1
-        if not self._is_empty:
-            self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / (width * self._height)))
-            self._colours = _render(page, self._scale)
+        self._size = find_size(page)
+        self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / max(math.prod(self._size), 1)))
 
     def show(self, box: Box, text: int | None) -> bool:
         """Return whether a word of a text, by its address, may be visible in a box.
 
-        Nothing opaque is drawn over it, and the box has several colours, or a picture is there.
+        A word is hidden by an opaque box that is drawn over it. It is also hidden if a rendering
+        shows nothing in its place, and the file states why; PDFium cannot draw all fonts.
         """
-        if self._is_empty:
+        own = self._texts.get(text)
+        if own is None or min(self._size) < 1:
             # Programs show such a page in another size.
             return True
-        first = bisect_right(self._covers, self._numbers.get(text, _LAST), key=lambda one: one[0])
-        if any(_contains(cover, box) for _, cover in self._covers[first:]):
+        fills = self._objects.fills
+        if any(fill.is_opaque and own.at < fill.at and _covers(fill.box, box) for fill in fills):
             return False
+        is_hidden = (
+            own.is_hidden
+            or not all(_has_middle(edge, box) for edge in ((0, 0, *self._size), *own.clips))
+            or any(own.at < fill.at and _has_middle(fill.box, box) for fill in fills)
+        )
+        is_alike = own.colour == _PAPER or any(
+            fill.colour in (own.colour, None) and _overlaps(fill.box, box) for fill in fills
+        )
+        is_in_picture = any(_overlaps(picture, box) for picture in self._objects.pictures)
+        if is_in_picture or not (is_hidden or is_alike):
+            return True
         left, bottom, right, top = box
         columns = slice(max(int(left * self._scale), 0), max(int(right * self._scale) + 1, 0))
-        upper, lower = ((self._height - edge) * self._scale for edge in (top, bottom))
+        upper, lower = ((self._size[1] - edge) * self._scale for edge in (top, bottom))
         seen = self._colours[max(int(upper), 0) : max(int(lower) + 1, 0), columns]
-        return bool(seen.size and (seen != seen[0, 0]).any()) or any(
-            one[0] < right and left < one[2] and one[1] < top and bottom < one[3]
-            for one in self._pictures
-        )
+        if seen.size and (seen != seen[0, 0]).any():
+            return True
+        return not (is_hidden or (seen.size and seen[0, 0] == own.colour))
+
+    @cached_property
+    def _colours(self) -> Any:
+        return _render(self._page, self._scale)
 
 
 def find_size(page: "PdfPage") -> Size:
@@ -135,16 +168,31 @@ def take_objects(page: "PdfPage") -> PageObjects:
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
             objects.pictures.append(matrix.on_rect(*drawn.get_bounds()))
         elif drawn.type == raw.FPDF_PAGEOBJ_TEXT:
-            objects.texts.append(drawn)
+            objects.texts.append((drawn, matrix))
+        elif drawn.type == raw.FPDF_PAGEOBJ_SHADING:
+            box = matrix.on_rect(*drawn.get_bounds())
+            objects.fills.append(_Fill(len(objects.texts), box, None, is_opaque=False))
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
-            if len(objects.boxes) < _MOST_BOXES:
-                objects.boxes.append(matrix.on_rect(*drawn.get_bounds()))
-            if len(objects.lines) < _MOST_LINES:
-                objects.lines.extend(_take_lines(raw, drawn, matrix))
-            if len(objects.covers) < _MOST_COVERS and _is_opaque(raw, drawn):
-                objects.covers.append((len(objects.texts), objects.boxes[-1]))
+            _add_path(raw, objects, drawn, matrix)
     objects.strikes = list(_take_strikes(raw, page))
     return objects
+
+
+def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMatrix") -> None:
+    fill, stroked = ctypes.c_int(), ctypes.c_int()
+    raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked)
+    left, bottom, right, top = box = matrix.on_rect(*drawn.get_bounds())
+    if (
+        fill.value
+        and min(right - left, top - bottom) > THICKEST
+        and len(objects.fills) < _MOST_FILLS
+    ):
+        colour, _ = _find_colour(raw, drawn)
+        objects.fills.append(_Fill(len(objects.texts), box, colour, _is_opaque(raw, drawn)))
+    if len(objects.boxes) < _MOST_BOXES:
+        objects.boxes.append(box)
+    if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):
+        objects.lines.extend(_take_lines(raw, drawn, matrix, box, is_stroked=bool(stroked.value)))
 
 
 def find_address(drawn: Any) -> int | None:
@@ -172,15 +220,75 @@ def _render(page: "PdfPage", scale: float) -> Any:
     )  # fmt: skip
     for picture in pictures:
         raw.FPDFPageObj_SetIsActive(picture, 1)
-    return bitmap.to_numpy().view("uint32")[:, :, 0]
+    return bitmap.to_numpy().view("uint32")[:, :, 0] & 0xFFFFFF
+
+
+def _read_text(page: "PdfPage", at: int, drawn: "PdfObject", matrix: "PdfMatrix") -> _Text:
+    from pypdfium2 import raw
+
+    mode = raw.FPDFTextObj_GetTextRenderMode(drawn.raw)
+    is_stroked = mode in (raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP)
+    colour, opacity = _find_colour(raw, drawn, is_stroked=is_stroked)
+    return _Text(
+        # Letters that are the clipping path of a box are drawn by it.
+        at if mode < raw.FPDF_TEXTRENDERMODE_FILL_CLIP else _LAST,
+        colour,
+        list(_list_clips(raw, drawn, matrix)),
+        mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE
+        or opacity == 0
+        or _is_on_layer(raw, drawn)
+        or (drawn.container is not None and _is_drawn_alone(raw, page, drawn)),
+    )
+
+
+def _find_colour(
+    raw: Any, drawn: "PdfObject", *, is_stroked: bool = False
+) -> tuple[int | None, int]:
+    """Return the colour of an object, None for a pattern, and its opacity from 0 to 255."""
+    red, green, blue, opacity = (ctypes.c_uint() for _ in range(4))
+    find = raw.FPDFPageObj_GetStrokeColor if is_stroked else raw.FPDFPageObj_GetFillColor
+    if not find(drawn.raw, red, green, blue, opacity):
+        return None, _OPAQUE
+    return red.value << 16 | green.value << 8 | blue.value, opacity.value
+
+
+def _list_clips(raw: Any, drawn: "PdfObject", matrix: "PdfMatrix") -> Iterator[Box]:
+    """Yield the boxes of the paths that clip an object."""
+    clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    for path in range(raw.FPDFClipPath_CountPaths(clips)):
+        points: list[PathPoint] = []
+        for at in range(min(raw.FPDFClipPath_CountPathSegments(clips, path), _MOST_POINTS)):
+            segment = raw.FPDFClipPath_GetPathSegment(clips, path, at)
+            raw.FPDFPathSegment_GetPoint(segment, x, y)
+            points.append(matrix.on_point(x.value, y.value))
+        xs, ys = zip(*points, strict=True) if points else ((0.0,), (0.0,))
+        yield min(xs), min(ys), max(xs), max(ys)
+
+
+def _is_on_layer(raw: Any, drawn: "PdfObject") -> bool:
+    """Return whether an object is optional content (ISO 32000-1, 8.11.3.2)."""
+    name, length = (ctypes.c_ushort * _LONGEST_MARK)(), ctypes.c_ulong()
+    for at in range(raw.FPDFPageObj_CountMarks(drawn.raw)):
+        mark = raw.FPDFPageObj_GetMark(drawn.raw, at)
+        raw.FPDFPageObjMark_GetName(mark, name, ctypes.sizeof(name), length)
+        if bytes(name)[: length.value].decode("utf-16-le") == "OC\0":
+            return True
+    return False
+
+
+def _is_drawn_alone(raw: Any, page: "PdfPage", drawn: "PdfObject") -> bool:
+    """Return whether PDFium draws a text that is alone, without layers and drawings around it."""
+    from pypdfium2 import PdfBitmap
+
+    bitmap = raw.FPDFTextObj_GetRenderedBitmap(page.pdf.raw, page.raw, drawn.raw, 1.0)
+    return bool(bitmap) and bool(PdfBitmap.from_raw(bitmap).to_numpy().any())
 
 
 def _is_opaque(raw: Any, drawn: "PdfObject") -> bool:
     """Return whether a path is a filled box, all of which is drawn and hides what is behind it."""
-    fill, stroked = ctypes.c_int(), ctypes.c_int()
-    raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked)
     is_clipped = raw.FPDFClipPath_CountPaths(raw.FPDFPageObj_GetClipPath(drawn.raw)) > 0
-    if not fill.value or is_clipped or raw.FPDFPageObj_HasTransparency(drawn.raw):
+    if is_clipped or raw.FPDFPageObj_HasTransparency(drawn.raw):
         return False
     if raw.FPDFPath_CountSegments(drawn.raw) > _LARGEST_BOX:
         return False
@@ -203,24 +311,37 @@ def _take_strikes(raw: Any, page: "PdfPage") -> Iterator[Box]:
         raw.FPDFPage_CloseAnnot(annotation)
 
 
-def _contains(box: Box, other: Box) -> bool:
-    return box[0] <= other[0] and box[1] <= other[1] and other[2] <= box[2] and other[3] <= box[3]
+def _overlaps(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
-def _take_lines(raw: Any, drawn: "PdfObject", matrix: "PdfMatrix") -> list[Box]:
+def _has_middle(box: Box, other: Box) -> bool:
+    x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
+    return box[0] <= x <= box[2] and box[1] <= y <= box[3]
+
+
+def _covers(box: Box, word: Box) -> bool:
+    """Return whether a box covers a word; there is some space beside its letters."""
+    left, bottom, right, top = word
+    return (
+        box[0] <= left + _BESIDE
+        and box[1] <= bottom + _BESIDE
+        and right - _BESIDE <= box[2]
+        and top - _BESIDE <= box[3]
+    )
+
+
+def _take_lines(
+    raw: Any, drawn: "PdfObject", matrix: "PdfMatrix", box: Box, *, is_stroked: bool
+) -> list[Box]:
     """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
-    fill, stroked = ctypes.c_int(), ctypes.c_int()
-    if not raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked):
-        return []
-    if not fill.value and not stroked.value:
-        return []
-    left, bottom, right, top = matrix.on_rect(*drawn.get_bounds())
+    left, bottom, right, top = box
     if right - left <= THICKEST or top - bottom <= THICKEST:
         x, y = (left + right) / 2, (bottom + top) / 2
         if right - left > top - bottom:
             return [(left, y, right, y)]
         return [(x, bottom, x, top)]
-    if not stroked.value:
+    if not is_stroked:
         return []
     return list(_find_straight(raw, drawn.raw, drawn.get_matrix().multiply(matrix)))
 

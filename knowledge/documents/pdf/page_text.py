@@ -52,6 +52,8 @@ _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
 _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
+_IN_NEXT = 0.1
+"""How far, in font sizes, this line may reach into the next letter."""
 _LEAST_SPACED = 5
 _WIDER = 1.4
 """How many times wider than usual the space between words is if the letters are spaced out."""
@@ -62,7 +64,6 @@ names.
 _HYPHEN = 2
 _TILTED = 15
 """Minimum angle in degrees between text and the nearest side of the page if it is drawn askew."""
-_LATIN = "\u0100"
 _HEIGHT = (-0.2, 0.75)
 """From where to where letters reach, in font sizes above the baseline."""
 _LEAST_SHIFT = 0.15
@@ -73,7 +74,16 @@ _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u065f\u066a-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""Letters, but not the digits, which run to the right (ISO/IEC 10646; Unicode, annex 9)."""
+_ACCENTS = dict(
+    zip(
+        "`\xb4^\u02c6~\u02dc\xaf\u02d8\u02d9\xa8\u02da\u02dd\u02c7\xb8\u02db",
+        "\u0300\u0301\u0302\u0302\u0303\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327\u0328",
+        strict=True,
+    )
+)
+"""The combining character of each accent."""
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
@@ -148,8 +158,6 @@ class _Typeface:
     is_code: bool
     turn: int = 0
     tag: Tag | None = None
-    has_outlines: bool = False
-    is_embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +294,9 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     size = find_size(page)
     objects = take_objects(page)
     by_turn: dict[int, list[Segment]] = {}
-    glyphs = _restore_repeated(_place_scripts(_take_glyphs(page, text_page)), objects.texts)
+    texts = [drawn for drawn, _ in objects.texts]
+    taken_glyphs = _join_accents(_take_glyphs(page, text_page))
+    glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     for turn, segment in _take_segments(
@@ -411,6 +421,31 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
         has_space = has_drawn_space = False
 
 
+def _join_accents(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
+    """Yield glyphs; an accent that is drawn over or under a letter, as in TeX, is part of it."""
+    held: _Glyph | None = None
+    for glyph in glyphs:
+        joined = held and (_add_accent(held, glyph) or _add_accent(glyph, held))
+        if held is not None and joined:
+            spaces = held.has_space, held.has_drawn_space
+            held = replace(joined, has_space=spaces[0], has_drawn_space=spaces[1])
+            continue
+        if held is not None:
+            yield held
+        held = glyph
+    if held is not None:
+        yield held
+
+
+def _add_accent(accent: _Glyph, letter: _Glyph) -> _Glyph | None:
+    mark = _ACCENTS.get(accent.text)
+    if mark is None or not letter.left <= (accent.left + accent.right) / 2 <= letter.right:
+        return None
+    text = unicodedata.normalize("NFC", letter.text.replace("\u0131", "i") + mark)
+    is_letter = len(text) == 1 and accent.typeface.turn == letter.typeface.turn
+    return replace(letter, text=text) if is_letter else None
+
+
 def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
     """Yield glyphs; digits that a font has as raised or lowered, and their signs, are smaller."""
     sign: _Glyph | None = None
@@ -447,16 +482,8 @@ def _keep_visible(
 
 
 def _is_visible(word: Sequence[_Glyph], places: VisiblePlaces, size: Size) -> bool:
-    """Return whether a word is visible, or PDFium cannot draw it.
-
-    PDFium lacks the letters of other scripts if a file does not contain their font. Some fonts
-    draw their letters by commands instead of outlines.
-    """
     first, face = word[0], word[0].typeface
-    if face.turn % 90 or not all(
-        glyph.typeface.has_outlines and (glyph.typeface.is_embedded or glyph.text < _LATIN)
-        for glyph in word
-    ):
+    if face.turn % 90:
         return True
     lowest, highest = (first.base + share * face.size for share in _HEIGHT)
     left, right = min(glyph.left for glyph in word), max(glyph.right for glyph in word)
@@ -552,16 +579,21 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     """Return whether a line is at the middle of letters, and begins and ends where they do.
 
     The bar of a fraction is between the lines of its letters, and the line of a drawing ends
-    anywhere.
+    anywhere, such as in a letter. A sign without letters and digits is part of a drawing.
     """
     struck = [glyph for glyph in glyphs if line.start <= (glyph.left + glyph.right) / 2 <= line.end]
-    if not struck:
+    if not struck or not any(glyph.text.isalnum() for glyph in glyphs):
         return False
     lowest, highest = (share * struck[0].typeface.size for share in _MIDDLE)
     near, far = (share * struck[0].typeface.size for share in _ENDS)
     level = sum(lowest <= line.at - glyph.base <= highest for glyph in struck)
+    inner = _IN_NEXT * struck[0].typeface.size
+    touched = sum(
+        line.start + inner < glyph.right and glyph.left < line.end - inner for glyph in glyphs
+    )
     return (
         2 * level > len(struck)
+        and touched == len(struck)
         and -near <= min(glyph.left for glyph in struck) - line.start <= far
         and -near <= line.end - max(glyph.right for glyph in struck) <= far
     )
@@ -767,7 +799,7 @@ def _find_typeface(
 
 
 def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -> _Typeface:
-    size, matrix, data = ctypes.c_float(), raw.FS_MATRIX(), ctypes.c_size_t()
+    size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFText_GetMatrix(text_page, index, matrix)
     scaled = size.value * math.hypot(matrix.c, matrix.d)
@@ -775,16 +807,12 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
     buffer = ctypes.create_string_buffer(_LONGEST_NAME)
     length = raw.FPDFFont_GetBaseFontName(font, buffer, _LONGEST_NAME) if font else 0
     name = buffer.value.decode("utf-8", "replace").lower() if 0 < length <= _LONGEST_NAME else ""
-    if font:
-        raw.FPDFFont_GetFontData(font, None, 0, data)
     return _Typeface(
         size=round(max(min(abs(scaled), 500.0), 1.0) * 2) / 2,
         is_bold=any(word in name for word in _BOLD),
         is_code=any(word in name for word in _CODE),
         # A negative size turns the letters, too.
         turn=find_turn(matrix.a * size.value, matrix.b * size.value),
-        has_outlines=data.value > 0,
-        is_embedded=bool(font) and raw.FPDFFont_GetIsEmbedded(font) == 1,
     )
 
 

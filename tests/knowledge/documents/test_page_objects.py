@@ -1,10 +1,15 @@
 """What a PDF page draws besides its text: hidden words, lines that strike out, nested drawings."""
 
 import io
+import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import reportlab
 from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import Page
@@ -42,7 +47,7 @@ def draw_white(canvas: Canvas) -> None:
 
 def draw_redacted(canvas: Canvas) -> None:
     canvas.drawString(50, 650, HIDDEN)
-    canvas.rect(48, 645, 150, 18, fill=1)
+    canvas.rect(50.5, 645, 150, 18, fill=1)
 
 
 def draw_retyped(canvas: Canvas) -> None:
@@ -83,19 +88,26 @@ def test_words_that_a_page_does_not_show_are_left_out_and_counted(
     assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 5)]
 
 
-def test_words_of_a_layer_that_is_off_are_left_out() -> None:
-    stream = (
-        f"BT /F1 12 Tf 50 700 Td ({SHOWN}) Tj ET "
-        f"/OC /L1 BDC BT /F1 12 Tf 50 650 Td ({HIDDEN}) Tj ET EMC"
-    )
+HIDDEN_TEXT = f"BT /F1 12 Tf 50 650 Td ({HIDDEN}) Tj ET"
+
+
+@pytest.mark.parametrize(
+    ("content", "drawing", "layer"),
+    [(f"/OC /L1 BDC {HIDDEN_TEXT} EMC", "", ""), ("/X1 Do", HIDDEN_TEXT, "/OC 6 0 R")],
+)
+def test_words_of_a_layer_that_is_off_are_left_out(content: str, drawing: str, layer: str) -> None:
+    stream = f"BT /F1 12 Tf 50 700 Td ({SHOWN}) Tj ET {content}"
     data = file_of([
         "<< /Type /Catalog /Pages 2 0 R /OCProperties << /OCGs [6 0 R] /D << /OFF [6 0 R] >> >> >>",
         "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R "
-        "/Resources << /Font << /F1 3 0 R >> /Properties << /L1 6 0 R >> >> >>",
+        "/Resources << /Font << /F1 3 0 R >> /Properties << /L1 6 0 R >> "
+        "/XObject << /X1 7 0 R >> >> >>",
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         "<< /Type /OCG /Name (Draft) >>",
+        f"<< /Type /XObject /Subtype /Form /BBox [0 0 600 800] {layer} /Length {len(drawing)} "
+        f"/Resources << /Font << /F1 3 0 R >> >> >>\nstream\n{drawing}\nendstream",
     ])  # fmt: skip
 
     assert pdf.read(data, "a.pdf").content == SHOWN
@@ -113,6 +125,24 @@ def test_the_recognised_text_of_a_scan_is_read_although_it_is_invisible() -> Non
         draw_invisible(canvas)
 
     assert read_drawn(draw).content == HIDDEN
+
+
+@pytest.mark.parametrize("mode", [0, 7])
+def test_words_whose_font_has_no_outlines_are_shown(mode: int) -> None:
+    font = bytearray((Path(reportlab.__file__).parent / "fonts" / "Vera.ttf").read_bytes())
+    offset, length = struct.unpack_from(">II", font, font.index(b"glyf") + 8)
+    font[offset : offset + length] = bytes(length)
+    pdfmetrics.registerFont(TTFont("Blank", io.BytesIO(font)))
+
+    def draw(canvas: Canvas) -> None:
+        text = canvas.beginText(50, 700)
+        text.setFont("Blank", 12)
+        text.setTextRenderMode(mode)
+        text.textLine(SHOWN)
+        canvas.drawText(text)
+        canvas.rect(0, 690, 600, 40, stroke=0, fill=min(mode, 1))
+
+    assert read_drawn(draw).content == SHOWN
 
 
 def test_letters_on_a_dark_box_are_visible() -> None:
@@ -142,7 +172,7 @@ def test_lines_and_texts_in_a_drawing_are_where_the_drawing_is_placed() -> None:
     assert "This line of the page is not struck out." in content
 
 
-@pytest.mark.parametrize(("left", "right"), [(1, 50), (-5, 120), (3, 136)])
+@pytest.mark.parametrize(("left", "right"), [(1, 50), (-5, 120), (3, 136), (0, 16)])
 def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
     left: float, right: float
 ) -> None:
@@ -151,6 +181,14 @@ def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
         canvas.line(150 + left, 703.6, 150 + right, 703.6)
 
     assert read_drawn(draw).content == "The pump needs 40 litres."
+
+
+def test_a_line_through_a_sign_alone_strikes_nothing_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, ">")
+        canvas.line(48, 703.6, 60, 703.6)
+
+    assert read_drawn(draw).content == ">"
 
 
 def test_the_bar_of_a_fraction_strikes_nothing_out() -> None:

@@ -1,6 +1,7 @@
 """What holds for every PDF: rows, values and labels arrive as they stand in the file."""
 
 import io
+import unicodedata
 from collections import Counter
 
 import pytest
@@ -190,6 +191,32 @@ def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:
     page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <63> <05D0> endbfrange"))
 
     assert page.content == "\u05d0\u05d1\u05d2"
+
+
+def test_arabic_digits_are_read_from_the_left() -> None:
+    signs = (("c", "062F", 120), ("a", "0661", 100), ("b", "0662", 106))
+    shown = " ".join(
+        f"/Span << /ActualText <FEFF{code}> >> BDC 1 0 0 1 {place} 700 Tm ({sign}) Tj EMC"
+        for sign, code, place in signs
+    )
+
+    page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <63> <0661> endbfrange"))
+
+    assert page.content == "\u062f \u0661\u0662"
+
+
+@pytest.mark.parametrize("letter", ["ä", "é", "ô", "ñ", "ç"])
+def test_an_accent_that_is_drawn_over_or_under_a_letter_is_part_of_it(letter: str) -> None:
+    base, mark = list(unicodedata.normalize("NFD", letter))
+    accent = {"\u0308": "¨", "\u0301": "´", "\u0302": "ˆ", "\u0303": "˜", "\u0327": "¸"}[mark]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(50, 700, "For")
+    canvas.drawString(50 + canvas.stringWidth("For"), 700, accent)
+    canvas.drawString(50 + canvas.stringWidth("For"), 700, f"{base}ts")
+    canvas.save()
+
+    assert read(file.getvalue()).content == f"For{letter}ts"
 
 
 def test_digits_that_a_font_draws_raised_are_an_exponent() -> None:
