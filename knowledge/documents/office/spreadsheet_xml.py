@@ -48,26 +48,6 @@ _DEEPEST = 20
 _SCRIPTS = {"Sup": Script.RAISED, "Sub": Script.LOWERED}
 
 
-def read(data: bytes, source: str) -> Page:
-    """Return the page; its visible sheets are sections."""
-    root = parse_xml(data, _EXPECTED)
-    styles = {get_attribute(style, "ID"): style for style in find_all(root, "Style")}
-    since_1904 = next(find_all(root, "Date1904"), None) is not None
-    left_out = LeftOutCounts()
-    blocks: list[Block] = []
-    for sheet in find_children(root, "Worksheet"):
-        name = " ".join((get_attribute(sheet, "Name") or "Sheet").split())
-        if find_child(sheet, "WorksheetOptions", "Visible") is not None:
-            left_out.add("hidden sheet", _HIDDEN, name=name)
-            continue
-        anchor = f"sheet={quote(name)}"
-        reader = _SheetReader(styles, left_out, since_1904=since_1904)
-        below = tuple(write_sheet(reader.read(sheet), f"{anchor}&"))
-        if below:
-            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
-    return Page(source, "", tuple(blocks), left_out=left_out.list())
-
-
 class _SheetReader:
     """Reads the rows of a sheet, with the styles of the workbook by id."""
 
@@ -148,6 +128,26 @@ class _SheetReader:
                 return value
             style = self._styles.get(get_attribute(style, "Parent"))
         return None
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its visible sheets are sections."""
+    root = parse_xml(data, _EXPECTED)
+    styles = {get_attribute(style, "ID"): style for style in find_all(root, "Style")}
+    since_1904 = next(find_all(root, "Date1904"), None) is not None
+    left_out = LeftOutCounts()
+    blocks: list[Block] = []
+    for sheet in find_children(root, "Worksheet"):
+        name = " ".join((get_attribute(sheet, "Name") or "Sheet").split())
+        if find_child(sheet, "WorksheetOptions", "Visible") is not None:
+            left_out.add("hidden sheet", _HIDDEN, name=name)
+            continue
+        anchor = f"sheet={quote(name)}"
+        reader = _SheetReader(styles, left_out, since_1904=since_1904)
+        below = tuple(write_sheet(reader.read(sheet), f"{anchor}&"))
+        if below:
+            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+    return Page(source, "", tuple(blocks), left_out=left_out.list())
 
 
 def _list_spans(element: "Element", span: Span, depth: int = 0) -> Iterator[Span]:

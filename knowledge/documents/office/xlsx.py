@@ -196,6 +196,15 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
+def read_day(stated: str, since_1904: bool) -> str:
+    """Return a date in ISO 8601 as its number of days; other text is returned unchanged."""
+    try:
+        moment = datetime.fromisoformat(stated).replace(tzinfo=None)
+    except ValueError:
+        return stated
+    return repr((moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1))
+
+
 def _read_appearance(properties: "Element | None") -> Span:
     """Return a span without text in the typeface of a run or a style."""
     script = _SCRIPTS.get(get_value(properties, "vertAlign") or "", Script.LINE)
@@ -235,15 +244,6 @@ def _unescape(text: str) -> str:
     if "_x" not in text:
         return text
     return clean_text(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
-
-
-def read_day(stated: str, since_1904: bool) -> str:
-    """Return a date in ISO 8601 as its number of days; other text is returned unchanged."""
-    try:
-        moment = datetime.fromisoformat(stated).replace(tzinfo=None)
-    except ValueError:
-        return stated
-    return repr((moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1))
 
 
 def _read_styles(styles: "Element") -> list[_Style]:

@@ -106,19 +106,6 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     return LaidOutPage(number, text, lines)
 
 
-def _find_lines_of(
-    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
-) -> list[Line]:
-    column = (min(line.left for line in group), max(line.right for line in group))
-    lines = []
-    for line in find_lines(group, tables):
-        frame = line.table if line.table is not None and not line.table.rows else None
-        for own in [line] if frame is None else find_lines(frame.segments):
-            own.column, own.page = column if frame is None else frame.columns[0], number
-            lines.append(own)
-    return lines
-
-
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     """Remove running heads, page and line numbers, and tables of contents; return what was removed.
 
@@ -155,6 +142,19 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 def remove_leaders(text: str) -> str:
     """Return a text without rows of dots or underscores."""
     return " ".join(_LEADERS.sub(" … ", text).split())
+
+
+def _find_lines_of(
+    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
+) -> list[Line]:
+    column = (min(line.left for line in group), max(line.right for line in group))
+    lines = []
+    for line in find_lines(group, tables):
+        frame = line.table if line.table is not None and not line.table.rows else None
+        for own in [line] if frame is None else find_lines(frame.segments):
+            own.column, own.page = column if frame is None else frame.columns[0], number
+            lines.append(own)
+    return lines
 
 
 def _is_tagged(segments: Sequence[Segment]) -> bool:

@@ -55,26 +55,6 @@ class PageObjects:
     fills: "list[_Fill]" = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fill:
-    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
-
-    at: int
-    box: Box
-    colour: int | None
-    is_opaque: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A drawn text: its number, its colour, the boxes that clip it, and whether all is hidden."""
-
-    at: int
-    colour: int | None
-    clips: list[Box]
-    is_hidden: bool
-
-
 class VisiblePlaces:
     """The places of a page where something is visible, according to a rendering without pictures.
 
@@ -128,6 +108,26 @@ class VisiblePlaces:
         return _render(self._page, self._scale)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
+
+    at: int
+    box: Box
+    colour: int | None
+    is_opaque: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A drawn text: its number, its colour, the boxes that clip it, and whether all is hidden."""
+
+    at: int
+    colour: int | None
+    clips: list[Box]
+    is_hidden: bool
+
+
 def find_size(page: "PdfPage") -> Size:
     """Return the width and height of a page in points, before it is turned."""
     width, height = page.get_size()
@@ -178,6 +178,17 @@ def take_objects(page: "PdfPage") -> PageObjects:
     return objects
 
 
+def find_address(drawn: Any) -> int | None:
+    """Return the address of an object, which identifies it on its page."""
+    return ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
+
+
+def is_hidden(raw: Any, annotation: Any) -> bool:
+    """Return whether a page does not show an annotation."""
+    hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+    return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
+
+
 def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMatrix") -> None:
     fill, stroked = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked)
@@ -193,17 +204,6 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         objects.boxes.append(box)
     if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):
         objects.lines.extend(_take_lines(raw, drawn, matrix, box, is_stroked=bool(stroked.value)))
-
-
-def find_address(drawn: Any) -> int | None:
-    """Return the address of an object, which identifies it on its page."""
-    return ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
-
-
-def is_hidden(raw: Any, annotation: Any) -> bool:
-    """Return whether a page does not show an annotation."""
-    hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
-    return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
 
 
 def _render(page: "PdfPage", scale: float) -> Any:

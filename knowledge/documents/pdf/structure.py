@@ -112,19 +112,6 @@ def write_blocks(
         yield from blocks
 
 
-def _write_part(
-    part: _Part, levels: Mapping[_Style, int], left_out: LeftOutCounts
-) -> Iterator[Block]:
-    if isinstance(part, TextTable):
-        if part.unclear:
-            left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
-        yield from write_text_table(part)
-    elif isinstance(part, _HeadingLines):
-        yield _write_heading(part, levels)
-    else:
-        yield _write_paragraph(part)
-
-
 def bare(text: str) -> str:
     """Return the letters of a text in lower case, by which an outline names its headings."""
     return "".join(character for character in text.lower() if character.isalpha())
@@ -156,6 +143,19 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
         else:
             yield page.lines[at]
             at += 1
+
+
+def _write_part(
+    part: _Part, levels: Mapping[_Style, int], left_out: LeftOutCounts
+) -> Iterator[Block]:
+    if isinstance(part, TextTable):
+        if part.unclear:
+            left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
+        yield from write_text_table(part)
+    elif isinstance(part, _HeadingLines):
+        yield _write_heading(part, levels)
+    else:
+        yield _write_paragraph(part)
 
 
 def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:

@@ -147,7 +147,7 @@ async def test_a_thread_of_slack_is_one_document_with_names_and_an_address(desk:
 @pytest.mark.slow
 async def test_posts_without_text_of_their_own_keep_their_attachments_and_files(desk: Desk) -> None:
     write_slack(desk.folder)
-    posts = [
+    posts: list[dict[str, object]] = [
         {"files": [{"name": "plan.pdf"}], "text": ""},
         {"attachments": [{"title": "Disk", "fields": [{"title": "Free", "value": "3 GB"}]}]},
         {"blocks": [{"type": "divider"}], "text": ""},
