@@ -55,7 +55,8 @@ def test_rows_of_a_table_with_a_long_header_stay_rows() -> None:
     [section] = join_chunks(chunking.split_page(page, "page"))
 
     assert len(chunking.split_page(page, "page")) > 2
-    assert section.text == table
+    assert section.text.startswith(header)
+    assert [line for line in section.text.split("\n") if line.startswith("| duty")] == rows
 
 
 @pytest.mark.parametrize("info", ["", "python"])
