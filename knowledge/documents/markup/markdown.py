@@ -17,6 +17,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
@@ -277,10 +278,24 @@ def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
     parser = MarkdownIt("commonmark", options, renderer_cls=_Writer).enable("table")
     if with_emphasis:
         parser.enable("strikethrough")
+        parser.inline.ruler.at("emphasis", _read_emphasis)
     else:
         parser.disable("emphasis")
     parser.core.ruler.at("inline", _parse_inline)
     return parser
+
+
+def _read_emphasis(state: StateInline, silent: bool) -> bool:
+    """Read a sign of emphasis; stars between two digits, such as those of `2*3*4`, are text."""
+    start = end = state.pos
+    while state.src.startswith("*", end):
+        end += 1
+    digits = state.src[max(0, start - 1) : start] + state.src[end : end + 1]
+    if silent or start == end or len(digits) < 2 or not digits.isdecimal():
+        return emphasis.tokenize(state, silent)
+    state.pending += state.src[start:end]
+    state.pos = end
+    return True
 
 
 def _parse_inline(state: StateCore) -> None:

@@ -5,7 +5,7 @@ Positions are points from the lower left corner of the shown part of the page, b
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,9 @@ class VisiblePlaces:
 
     def __init__(self, page: "PdfPage", objects: PageObjects) -> None:
         self._page = page
-        self._objects = objects
+        self._fills = objects.fills
+        self._filled = _list_edges([fill.box for fill in objects.fills])
+        self._pictured = _list_edges(objects.pictures)
         self._texts = {
             find_address(drawn.raw): _read_text(page, at, drawn, matrix)
             for at, (drawn, matrix) in enumerate(objects.texts)
@@ -81,7 +83,7 @@ class VisiblePlaces:
         if own is None or min(self._size) < 1:
             # Programs show such a page in another size.
             return True
-        fills = self._objects.fills
+        fills = [self._fills[at] for at in _find_overlapping(self._filled, box)]
         if any(fill.is_opaque and own.at < fill.at and _covers(fill.box, box) for fill in fills):
             return False
         is_hidden = (
@@ -89,11 +91,8 @@ class VisiblePlaces:
             or not all(_has_middle(edge, box) for edge in ((0, 0, *self._size), *own.clips))
             or any(own.at < fill.at and _has_middle(fill.box, box) for fill in fills)
         )
-        is_alike = own.colour == _PAPER or any(
-            fill.colour in (own.colour, None) and _overlaps(fill.box, box) for fill in fills
-        )
-        is_in_picture = any(_overlaps(picture, box) for picture in self._objects.pictures)
-        if is_in_picture or not (is_hidden or is_alike):
+        is_alike = own.colour == _PAPER or any(fill.colour in (own.colour, None) for fill in fills)
+        if not (is_hidden or is_alike) or _find_overlapping(self._pictured, box):
             return True
         left, bottom, right, top = box
         columns = slice(max(int(left * self._scale), 0), max(int(right * self._scale) + 1, 0))
@@ -311,8 +310,19 @@ def _take_strikes(raw: Any, page: "PdfPage") -> Iterator[Box]:
         raw.FPDFPage_CloseAnnot(annotation)
 
 
-def _overlaps(box: Box, other: Box) -> bool:
-    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+def _list_edges(boxes: Sequence[Box]) -> Any:
+    """Return an array of all left edges of boxes, all bottom, right and top ones."""
+    import numpy as np
+
+    return np.array(boxes).reshape(-1, 4).T
+
+
+def _find_overlapping(edges: Any, box: Box) -> list[int]:
+    """Return the numbers of the boxes that overlap a box."""
+    left, bottom, right, top = edges
+    overlaps = (left < box[2]) & (box[0] < right) & (bottom < box[3]) & (box[1] < top)
+    numbers: list[int] = overlaps.nonzero()[0].tolist()
+    return numbers
 
 
 def _has_middle(box: Box, other: Box) -> bool:

@@ -1,7 +1,7 @@
 """Finds notes beside prose, such as those in a margin, so that no line is made of both."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
@@ -14,6 +14,8 @@ _WIDEST = 0.6
 _PITCH = 1.7
 _LEAST_GAP = 0.8
 _LEAST_LINES = 2
+_MOST_OTHERS = 500
+"""Maximum number of segments in another size than the prose; a page with more has no notes."""
 _LEAST_LETTERS = 22
 """Of a line of prose."""
 _LETTERS_OF_NOTE = 6
@@ -30,19 +32,21 @@ def take_notes(
 ) -> tuple[list[list[Segment]], list[Segment]]:
     """Return the notes above the `lowest` position, and the other segments.
 
-    `tables` are the `id` of the segments that represent tables.
-    The lines of a note are in another size than the prose at its one side, which goes on above it
-    or has other baselines. Cells of a table begin on one line and have rules between their rows.
+    `tables` are the `id` of the segments that represent tables. The lines of a note are in another
+    size than the prose at its one side, which goes on above it or has other baselines. Cells of a
+    table begin on one line and have rules between their rows.
     """
     letters: Counter[float] = Counter()
     for segment in segments:
         letters[segment.size] += len(segment.text)
     usual = max(letters, key=lambda size: letters[size], default=0.0)
     prose = [segment for segment in segments if segment.size == usual]
-    others = (
+    others = [
         one for one in segments
         if id(one) not in tables and abs(one.size - usual) >= _LEAST_DIFFERENCE * usual
-    )  # fmt: skip
+    ]  # fmt: skip
+    if len(others) > _MOST_OTHERS:
+        return [], list(segments)
     notes = [
         stack for stack in _list_stacks(others)
         if len(stack) >= _LEAST_LINES
@@ -65,7 +69,7 @@ def place_note(lines: list[Line], note: Sequence[Line]) -> None:
     lines[at:at] = note
 
 
-def _list_stacks(segments: Iterator[Segment]) -> list[list[Segment]]:
+def _list_stacks(segments: Sequence[Segment]) -> list[list[Segment]]:
     """Return segments of one size that stand below each other as closely as lines do."""
     stacks: list[list[Segment]] = []
     for segment in sorted(segments, key=lambda one: -one.base):

@@ -67,6 +67,14 @@ def test_a_code_span_keeps_every_character(span: str) -> None:
     assert texts(f"Send {span} first.") == [f"Send {span} first."]
 
 
+def test_stars_between_digits_are_signs_of_a_product_and_no_emphasis() -> None:
+    page = markdown.read(
+        b"Boxes of 20*30*40 mm, 2**3**4 and *3* of **a*b** cost *5 euros*.", "a.md"
+    )
+
+    assert page.content == "Boxes of 20*30*40 mm, 2**3**4 and 3 of a*b cost 5 euros."
+
+
 def test_a_code_span_survives_within_links_and_emphasis() -> None:
     assert texts("**[`GET /{id}`](https://x.test/a)** or *`a_b_c`*") == ["`GET /{id}` or `a_b_c`"]
 
