@@ -133,6 +133,16 @@ def find_struck(text: str) -> Sequence[tuple[bool, bool]]:
     return found
 
 
+def remove_struck(text: str) -> str:
+    """Return a text without what is struck out in it; code is not recognised."""
+    first, *parts = text.split(STRUCK)
+    kept = [first]
+    for (is_mark, is_struck), part in zip(find_struck(text), parts, strict=True):
+        if not is_struck:
+            kept.append(part if is_mark else STRUCK + part)
+    return "".join(kept)
+
+
 def _set_code_aside(line: str, spans: list[str]) -> str:
     """Replace code with placeholders. Backticks inside words on both sides, such as in "1`000 and
     2`000", are not code.

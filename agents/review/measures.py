@@ -12,6 +12,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+from citations.verbatim import remove_struck
 from knowledge.index.terms import terms
 from knowledge.stop_words import STOP_WORDS
 
@@ -82,8 +83,9 @@ def compare_measures(
 
     A line quotes both and states whether the document's number is less, equal, or more. If some
     numbers in the document are in a sentence that shares a word with the rule's sentence, the other
-    numbers are omitted as unrelated.
+    numbers are omitted as unrelated. Struck-out text is omitted.
     """
+    rule, document = remove_struck(rule), remove_struck(document)
     lines: dict[str, None] = {}
     own = list_measures(document, document_language)
     around = [_list_words(document, measure, document_language) for measure in own]

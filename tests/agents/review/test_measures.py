@@ -89,3 +89,13 @@ def test_a_number_about_something_else_is_left_out_where_one_shares_a_word_with_
         'document "provider reports incidents within 14 days" > '
         'rule "Incidents are reported within 48 hours"',
     )
+
+
+def test_a_number_in_struck_out_text_is_not_compared() -> None:
+    rule = "The period of notice is at least 60 days. ~~It is at least 10 days.~~"
+    document = "~~The period of notice is 30 days.~~ The period of notice is 90 days."
+
+    assert compare_measures(rule, document) == (
+        'document "period of notice is 90 days" > rule "notice is at least 60 days"',
+    )
+    assert compare_measures(rule, "~~The period of notice is 30 days.~~") == ()
