@@ -99,9 +99,10 @@ class _PageReader:
     ) -> Iterator[LaidOutPage]:
         taken = take_text(page, text_page)
         self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
-        taken[0].segments += take_annotations(
-            self._document, page, taken[0].segments, self.left_out
-        )
+        with self.left_out.contain("annotation list", f"page {number}"):
+            taken[0].segments += take_annotations(
+                self._document, page, taken[0].segments, self.left_out
+            )
         for text in taken if taken[0].segments else ():
             # In the order of the file, no text is mixed with that of another column.
             lines = [Line([one], page=number) for one in text.segments if one.text.strip()]
@@ -114,7 +115,8 @@ class _PageReader:
         if not taken[0].segments:
             self._read_picture(page, number)
         elif len(self.shown) < MOST_PICTURES:
-            self.shown += take_pictures(page, number)
+            with self.left_out.contain("page picture", f"page {number}"):
+                self.shown += take_pictures(page, number)
 
     def _read_picture(self, page: "PdfPage", number: int) -> None:
         if self._recognise is None:

@@ -136,7 +136,7 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
             at = end
         elif end - at >= 2:
             parts: Sequence[Line | TextTable] = page.lines[at:end]
-            with left_out.contain("structure of a table", f"page {page.number}"):
+            with left_out.contain("table structure", f"page {page.number}"):
                 parts = list(_build_sides(page, page.lines[at:end]))
             yield from parts
             at = end
@@ -150,7 +150,7 @@ def _write_part(
 ) -> Iterator[Block]:
     if isinstance(part, TextTable):
         if part.unclear:
-            left_out.add("structure of a table", _UNCLEAR, name=f"page {part.page}")
+            left_out.add("table structure", _UNCLEAR, name=f"page {part.page}")
         yield from write_text_table(part)
     elif isinstance(part, _HeadingLines):
         yield _write_heading(part, levels)

@@ -297,7 +297,7 @@ def test_boxes_of_a_form_whose_rows_interlock_are_shown_one_after_the_other_with
         "Receiver\nMill Street 5\nParcels\n3"
     ]
     assert [(left_out.what, left_out.count) for left_out in page.left_out] == [
-        ("structure of a table", 1)
+        ("table structure", 1)
     ]
 
 

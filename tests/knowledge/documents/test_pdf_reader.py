@@ -160,7 +160,7 @@ def test_a_table_without_clear_columns_is_shown_as_its_lines_and_listed() -> Non
         "Alder 105 207\nBirch 115 217\nCedar 125 227\nElm 135 237"
     ]
     assert [(left_out.what, left_out.names) for left_out in page.left_out] == [
-        ("structure of a table", ("page 1",))
+        ("table structure", ("page 1",))
     ]
 
 
@@ -445,7 +445,7 @@ def test_a_fault_in_a_table_costs_its_columns_and_not_its_lines(
         "Wood", "2024", "2025", "Alder", "105", "207", "Elm", "135", "237"
     ]  # fmt: skip
     assert [(part.what, part.count, part.names) for part in left_out.list()] == [
-        ("structure of a table", 1, ("page 1",)),
+        ("table structure", 1, ("page 1",)),
         ("text layout", 1, ("page 1",)),
     ]
     assert all("IndexError" in part.reason for part in left_out.list())
