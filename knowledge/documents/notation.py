@@ -48,6 +48,7 @@ NUMBERINGS = {
 }
 """The names of numbering styles in other formats than Word's, with their names in Word or CSS."""
 _LARGEST_ROMAN = 4000
+_LONGEST_NUMBER = 7
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
 
@@ -152,6 +153,15 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
         joined = _join_row(formula.parts, parts)
         return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
     return write(parts)
+
+
+def read_number(stated: str | None, default: int) -> int:
+    """Return the number in an attribute of a list, a cell or a counter, if it is one of at most six
+    digits.
+    """
+    stated = (stated or "").strip()
+    is_number = stated.removeprefix("-").isdecimal() and len(stated) < _LONGEST_NUMBER
+    return int(stated) if is_number else default
 
 
 def write_number(number: int, style: str) -> str:

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from knowledge.documents.notation import write_number
+from knowledge.documents.notation import read_number, write_number
 
 _STRING = r"\"[^\"]*\"|'[^']*'"
 _PART = re.compile(
@@ -16,6 +16,8 @@ _CHANGE = re.compile(r"([^\W\d][\w-]{0,59})(?:\s+(-?\d{1,9})(?!\S))?")
 _LISTS = frozenset({"ol", "ul"})
 _ITEM = "list-item"
 _MOST_COUNTERS = 100
+_MOST_LEVELS = 20
+"""Maximum number of nested counters that are written."""
 
 
 class Counters:
@@ -33,15 +35,14 @@ class Counters:
             while instances and instances[-1][0] > depth:
                 instances.pop()
         if tag in _LISTS:
-            start = attributes.get("start") or ""
-            self._reset(_ITEM, depth, int(start) - 1 if start.isdecimal() else 0)
+            self._reset(_ITEM, depth, read_number(attributes.get("start"), 1) - 1)
         for name, number in _list_changes(styles.get("counter-reset", ""), 0):
             self._reset(name, depth, number)
         for name, number in _list_changes(styles.get("counter-increment", ""), 1):
             self._set(name, depth, self._read(name) + number)
         if tag == "li":
-            value = attributes.get("value") or ""
-            self._set(_ITEM, depth, int(value) if value.isdecimal() else self._read(_ITEM) + 1)
+            number = read_number(attributes.get("value"), self._read(_ITEM) + 1)
+            self._set(_ITEM, depth, number)
         for name, number in _list_changes(styles.get("counter-set", ""), 0):
             self._set(name, depth, number)
 
@@ -57,6 +58,7 @@ class Counters:
                 numbers = [number for _, number in self._instances.get(part["name"].lower(), ())]
                 if part["between"] is None:
                     numbers = numbers[-1:]
+                numbers = numbers[-_MOST_LEVELS:]
                 style = (part["style"] or "").lower()
                 texts = (write_number(number, style) for number in numbers or [0])
                 written += (part["between"] or "  ")[1:-1].join(texts)

@@ -20,6 +20,7 @@ from knowledge.documents.notation import (
     Script,
     Span,
     join_spans,
+    read_number,
     write_formula,
     write_number,
 )
@@ -196,7 +197,7 @@ class BlockWriter:
         if tag in _LISTS:
             step = -1 if tag == "ol" and "reversed" in node.attributes else 1
             first = 1 if step > 0 else sum(child.tag == "li" for child in node.iter())
-            self._lists.append((_read_count(node, "start", first) - step, step))
+            self._lists.append((read_number(node.attributes.get("start"), first) - step, step))
         elif tag == "li":
             self._markers.append(self._next_marker(node))
         elif tag == "br":
@@ -204,7 +205,7 @@ class BlockWriter:
 
     def _next_marker(self, node: LexborNode) -> str:
         before, step = self._lists[-1] if self._lists else (0, 1)
-        number = _read_count(node, "value", before + step)
+        number = read_number(node.attributes.get("value"), before + step)
         self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
             return "-"
@@ -547,12 +548,6 @@ def _is_in_link(node: LexborNode) -> bool:
     return parent is not None and parent.tag == "a"
 
 
-def _read_count(node: LexborNode, name: str, default: int) -> int:
-    stated = (node.attributes.get(name) or "").strip()
-    is_number = stated.removeprefix("-").isdecimal() and len(stated) < 7
-    return int(stated) if is_number else default
-
-
 def _identifier(node: LexborNode) -> str | None:
     attributes = node.attributes
     stated = attributes.get("id") or (attributes.get("name") if node.tag == "a" else None)
@@ -652,4 +647,4 @@ def _is_layout(table: LexborNode) -> bool:
 
 
 def _span(node: LexborNode, name: str) -> int:
-    return max(1, _read_count(node, name, 1))
+    return max(1, read_number(node.attributes.get(name), 1))

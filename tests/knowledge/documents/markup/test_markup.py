@@ -8,7 +8,7 @@ from knowledge.chunking import passages
 from knowledge.documents import formats
 from knowledge.documents.formats import Item
 from knowledge.documents.location import locate
-from knowledge.documents.markup import asciidoc, restructuredtext
+from knowledge.documents.markup import asciidoc, html, restructuredtext
 from knowledge.documents.page import Block, BlockKind, Page
 from knowledge.documents.readers import Reader
 
@@ -531,3 +531,12 @@ def test_formulas_of_asciidoc_are_kept_as_written() -> None:
     )
 
     assert page.content == "x^2 >= 10^(-3) or a_1\\text{m}, b[2], 10^6"
+
+
+def test_counters_of_deep_lists_and_numbers_of_any_length_cost_no_page() -> None:
+    styles = "<style>li::before{content:counters(list-item,'.') ' '}</style>"
+    deep = html.read(f"{styles}{'<ol><li>x' * 900}".encode(), "a.html")
+    long = html.read(f"{styles}<ol start='{'9' * 6000}'><li>Rent</ol>".encode(), "b.html")
+
+    assert len(deep.content) < 100_000
+    assert "Rent" in long.content
