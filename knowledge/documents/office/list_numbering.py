@@ -29,6 +29,8 @@ _CHINESE = frozenset(
 """The styles of Word and LibreOffice that write the numbers up to 99 alike."""
 _IDEOGRAPHS = ("", *"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d")
 _CHICAGO = "*\u2020\u2021\u00a7"
+_MOST_MARKS = 40
+_MOST_DIGITS = 10
 LEVELS = 9
 """Maximum number of levels of a list."""
 
@@ -144,7 +146,7 @@ def write_list_number(number: int, style: str) -> str:
         return f"{shown_tens}{_IDEOGRAPHS[ones]}"
     if style.startswith(("decimalEnclosedCircle", "\u2460,")) and 0 < number <= 20:
         return chr(ord("\u2460") + number - 1)
-    if style == "chicago" and number > 0:
+    if style == "chicago" and 0 < number <= _MOST_MARKS:
         return _CHICAGO[(number - 1) % len(_CHICAGO)] * ((number - 1) // len(_CHICAGO) + 1)
     return f"{number:0{len(style)}d}" if style.isdecimal() else write_number(number, style)
 
@@ -155,7 +157,7 @@ def _read_style(level: "Element") -> str:
     if custom is None:
         return get_value(level, "numFmt") or "decimal"
     first = (get_attribute(custom, "format") or "").partition(",")[0].strip()
-    return first if first.isdecimal() else "custom"
+    return first if first.isdecimal() and len(first) <= _MOST_DIGITS else "custom"
 
 
 def _read_levels(parent: "Element") -> dict[int, Level]:

@@ -539,3 +539,15 @@ def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:
     texts = [block.text for block in page.blocks[1:]]
     assert texts == ["5. Close", "6. Vent", "1. Stop", "a) Keep", "b) Replace"]
     assert [(part.what, part.count) for part in page.left_out] == [("hidden shape", 1)]
+
+
+def test_a_list_that_begins_with_a_large_number_does_not_repeat_its_marks() -> None:
+    numbering = (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="1"><w:lvl w:ilvl="0"><w:start '
+        'w:val="9999999"/><w:numFmt w:val="chicago"/><w:lvlText w:val="%1."/></w:lvl>'
+        '</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num></w:numbering>'
+    )
+
+    page = read_body(item("a", 0), numbering__xml=numbering)
+
+    assert [block.text for block in page.blocks] == ["9999999. a"]
