@@ -9,6 +9,8 @@ from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.text_lines import Line, is_wrapped
 
 _NUMBER = re.compile(r"(\d{1,4})(?:[ \u00a0]+|\Z)")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LEAST_WORDS = 3
 _ENDS = (".", "?", "!", ":", ";")
 _LEAST_NUMBERS = 4
 _LEAST_OPEN = 2
@@ -18,8 +20,8 @@ _LEAST_FULL = 0.75
 def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line]:
     """Return the lines of a page without line numbers.
 
-    Numbers are line numbers if they increase by one with each line, and if the lines are wrapped.
-    Lines of a list, a table or code are not wrapped.
+    Numbers are line numbers if they increase by one with each line, and if the lines are wrapped
+    prose. Lines of a list, a table or code are not.
     """
     kept: list[Line] = []
     for _, column in groupby(lines, key=lambda line: (line.column, line.table is not None)):
@@ -65,7 +67,8 @@ def _find_numbered(lines: Sequence[Line]) -> set[int]:
 
 
 def _are_wrapped(lines: Sequence[Line]) -> bool:
-    if any(len(line.segments) > 1 for line in lines):
+    worded = sum(len(_LETTERS.findall(line.text)) >= _LEAST_WORDS for line in lines)
+    if 2 * worded < len(lines) or any(len(line.segments) > 1 for line in lines):
         return False
     right = max((line.segments[0].right for line in lines), default=0.0)
     ends = list(_list_open(lines, right))

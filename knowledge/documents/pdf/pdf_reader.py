@@ -19,7 +19,8 @@ from knowledge.documents.errors import (
 from knowledge.documents.office.zipped_xml import choose_title
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 from knowledge.documents.pdf.annotations import HIDDEN, take_annotations
-from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
+from knowledge.documents.pdf.page_furniture import remove_furniture
+from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
 from knowledge.documents.pdf.page_text import take_text
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks

@@ -8,7 +8,8 @@ from itertools import pairwise
 from math import inf
 
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_code
-from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
+from knowledge.documents.pdf.page_furniture import ends_with_leaders, remove_leaders
+from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
 from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.pdf.text_lines import (
@@ -388,8 +389,15 @@ def _write_paragraph(lines: Sequence[Line]) -> Block:
 def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Yield the lines of a paragraph as one text, or one by one if all of them end early.
 
-    Labels with values, addresses and verses have such lines. The longest line proves nothing.
+    Labels with values, addresses and verses have such lines. The longest line proves nothing. A
+    value behind a row of dots ends an entry of a list.
     """
+    ends = [at for at, line in enumerate(lines, start=1) if ends_with_leaders(line.text)]
+    if ends:
+        yield from (
+            lines[start:end] for start, end in pairwise([0, *ends, len(lines)]) if start < end
+        )
+        return
     right = max(line.segments[-1].right for line in lines)
     breaks = [
         above.text.endswith("-") or is_wrapped(above.segments[-1], line.segments[0], right)

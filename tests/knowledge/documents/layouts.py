@@ -310,7 +310,12 @@ def manual() -> bytes:
         Paragraph("2. Connect the cable.", TEXT),
         Paragraph("Run this command:", TEXT),
         Preformatted("if ready:\n    send(--all, 'x|y')", STYLES["Code"]),
+        PageBreak(),
+        Paragraph("Maintenance", STYLES["Heading1"]),
         Paragraph("The main-<br/>tenance of the office unit is yearly.", TEXT),
+        PageBreak(),
+        Paragraph("Disposal", STYLES["Heading1"]),
+        Paragraph("Return the unit.", TEXT),
     ]
     return build(story, head="Manual M-7")
 

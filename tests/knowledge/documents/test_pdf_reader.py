@@ -25,9 +25,16 @@ def test_every_page_is_a_place() -> None:
 
 
 def test_page_numbers_and_hyphens_at_line_ends_go() -> None:
-    page = pdf.read(print_pdf([["The num-", "ber of calls.", "17"]]), "a.pdf")
+    page = pdf.read(print_pdf([["The num-", "ber of calls.", "17"], ["Ten.", "18"]]), "a.pdf")
 
-    assert page.blocks[0].text == "The number of calls."
+    assert page.content == "The number of calls.\n\nTen."
+
+
+def test_a_number_that_does_not_count_pages_is_kept_at_the_end_of_a_page() -> None:
+    page = pdf.read(print_pdf([["Total", "3549"], ["Total", "3222"]]), "a.pdf")
+
+    assert "3549" in page.content
+    assert "3222" in page.content
 
 
 @pytest.mark.parametrize(

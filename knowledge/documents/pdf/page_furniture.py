@@ -1,0 +1,286 @@
+"""Removes what the layout of a document repeats: running heads, page numbers, contents pages and
+line numbers.
+
+A line is removed only if it counts pages or if its text also stands elsewhere in the document.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from statistics import median
+
+from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.pdf.line_numbers import remove_line_numbers
+from knowledge.documents.pdf.page_layout import EDGE, LaidOutPage
+from knowledge.documents.pdf.text_lines import SMALL_START, Line
+
+_LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
+_DOTS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}")
+_ENTRY = re.compile(r"(\S.{0,200}?) (?:(\d{1,4})|[ivxlc]{1,6})\Z")
+_ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
+_DIGITS = re.compile(r"\d{1,18}")
+_PAGE_NUMBER = re.compile(
+    r"(page|seite|p\.|página|pagina|strana)?[ \u00a0]{0,3}"
+    r"[-–]?[ ]?(?:(\d{1,5})|[ivxl]{1,6})[ ]?[-–]?"
+    r"(?:[ ]?(?:/|of|von|de|sur|di)[ ]?\d{1,5})?\Z",
+    re.IGNORECASE,
+)  # fmt: skip
+_TITLE_AND_PAGE = re.compile(
+    r"(?:(\d{1,4})[ \u00a0]{1,3})?(\S.{0,200}?)(?:[ \u00a0]{1,3}(\d{1,4}))?\Z"
+)
+_HEAD = "header or footer line"
+_PAGE = "page number"
+_CONTENTS = "contents line"
+_REASONS = {
+    _HEAD: "repeated at the edges of pages",
+    _PAGE: "part of the layout of pages",
+    _CONTENTS: "repeats titles of the document",
+}
+_LEAST_CONTENTS = 3
+_ENTRY_LINES = 2
+"""Maximum number of lines of an entry of a table of contents."""
+_PITCH_OF_ENTRY = 1.7
+_UNCOUNTED = 20
+"""Maximum number of pages before the first one that counts."""
+_LARGER = 1.1
+_LEAST_PAGES = 3
+
+
+def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
+    """Remove running heads, page and line numbers, and tables of contents; return what was removed.
+
+    A running head with a number, such as a document number and its revision, is kept once.
+    """
+    left_out = LeftOutCounts()
+    for page in pages:
+        page.lines = remove_line_numbers(page.lines, left_out)
+    usual = median([line.size for page in pages for line in page.lines] or [0.0])
+    repeated = _find_repeated(pages)
+    kinds = {
+        **_find_heads(pages, repeated, usual),
+        **dict.fromkeys(_find_page_numbers(pages), _PAGE),
+        **dict.fromkeys(_find_running_titles(pages), _HEAD),
+        **dict.fromkeys(_find_contents(pages), _CONTENTS),
+    }
+    shown: set[str] = set()
+    for page in pages:
+        if page.text.is_tilted:
+            # Such text is no heading, whatever its size.
+            for segment in chain.from_iterable(line.segments for line in page.lines):
+                segment.size = min(segment.size, usual)
+        kept = []
+        for line in page.lines:
+            what = kinds.get(id(line))
+            is_numbered = what == _HEAD and _DIGITS.search(line.text) is not None
+            is_same = is_numbered and repeated.get(_bare(line.text), False)
+            if what is None or (is_same and line.text not in shown):
+                kept.append(line)
+            else:
+                left_out.add(what, _REASONS[what], name=line.text)
+            shown.add(line.text)
+        page.lines = kept
+    return left_out
+
+
+def ends_with_leaders(text: str) -> bool:
+    """Return whether a line ends with a row of dots and one word, such as a number."""
+    *_, last = _DOTS.split(text)
+    return last != text and 0 < len(last.split()) <= 1
+
+
+def remove_leaders(text: str) -> str:
+    """Return a text without rows of dots or underscores."""
+    return " ".join(_LEADERS.sub(" … ", text).split())
+
+
+def _find_heads(
+    pages: Sequence[LaidOutPage], repeated: Mapping[str, bool], usual: float
+) -> dict[int, str]:
+    """Return the `id` of the lines at edges that are repeated.
+
+    A line that is larger than the text heads a page: its number counts headings.
+    """
+    return {
+        id(line): _HEAD
+        for page in pages
+        for line in _edge_lines(page)
+        if (is_same := repeated.get(_bare(line.text)))
+        or (is_same is False and line.size < _LARGER * usual)
+    }
+
+
+def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
+    """Return the lines that occur only at the edge of several pages and are not rows of tables.
+
+    The value is True if the numbers in the line are the same on all pages, and False if they count
+    the pages. Other lines are content, such as "Room 104" below a heading "Room 103". Lines with
+    nothing between them are content, too.
+    """
+    texts: dict[str, list[tuple[int, str]]] = {}
+    inner: set[str] = set()
+    for page in pages:
+        edges = {id(line) for line in _edge_lines(page)}
+        for line in page.lines:
+            if id(line) in edges:
+                texts.setdefault(_bare(line.text), []).append((page.number, line.text))
+            else:
+                inner.add(_bare(line.text))
+    if not inner:
+        return {}
+    least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
+    return {
+        key: len({text for _, text in occurrences}) == 1
+        for key, occurrences in texts.items()
+        if len(occurrences) >= least and key not in inner and _is_running(occurrences)
+    }
+
+
+def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
+    """Return whether each number of a line is either the same on all pages or counts the pages.
+
+    A document may begin with pages that are not numbered.
+    """
+    numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in occurrences]
+    return all(
+        len(set(column)) == 1
+        or _count_pages(
+            number - page for number, (page, _) in zip(column, occurrences, strict=True)
+        )
+        for column in zip(*numbers, strict=False)
+    )
+
+
+def _count_pages(differences: Iterable[int]) -> bool:
+    """Return whether numbers count pages by their differences from the numbers of the pages."""
+    counted = Counter(differences)
+    return min(counted.values()) > 1 and all(abs(one) <= _UNCOUNTED for one in counted)
+
+
+def _find_page_numbers(pages: Sequence[LaidOutPage]) -> Iterator[int]:
+    """Yield the `id` of lines at the edge or end of a page that contain only its number.
+
+    A number without a word is that of its page, or differs equally from that of another page.
+    """
+    found = [
+        (line, match, int(match[2] or page.number) - page.number)
+        for page in pages
+        for line in (*_edge_lines(page), *page.lines[:1], *page.lines[-1:])
+        if (match := _PAGE_NUMBER.match(line.text)) is not None
+    ]
+    places = {(offset, line.page) for line, _, offset in found}
+    counted = Counter(offset for offset, _ in places)
+    for line, match, offset in found:
+        if match[1] or not offset or counted[offset] > 1:
+            yield id(line)
+
+
+def _find_running_titles(pages: Sequence[LaidOutPage]) -> Iterator[int]:
+    """Yield the `id` of lines at edges that contain a title of the document and the page number.
+
+    The title also appears elsewhere, so nothing is lost; the numbers of at least three such lines
+    count pages.
+    """
+    known = {_name(line.text) for page in pages for line in page.lines} - {""}
+    by_offset: dict[int, list[int]] = {}
+    for page in pages:
+        for line in _edge_lines(page):
+            match = _TITLE_AND_PAGE.match(line.text)
+            number = (match[3] or match[1]) if match is not None else None
+            if match is not None and number is not None and _name(match[2]) in known:
+                by_offset.setdefault(int(number) - page.number, []).append(id(line))
+    return chain.from_iterable(lines for lines in by_offset.values() if len(lines) >= _LEAST_PAGES)
+
+
+def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
+    """Return the `id` of lines that are entries of tables of contents.
+
+    The titles of at least three of them are lines of other pages, and their numbers differ equally
+    from the numbers of these pages. The entries next to them belong to the same table of contents.
+    A list of other numbers, such as prices behind rows of dots, is content.
+    """
+    places: dict[str, set[int]] = {}
+    for page in pages:
+        for line in page.lines:
+            places.setdefault(_name(line.text), set()).add(page.number)
+    found: set[int] = set()
+    for page in pages:
+        offsets = {
+            at: {
+                int(number) - place
+                for title, number in entries
+                for place in places.get(_name(title), set()) - {page.number}
+                if number
+            }
+            for at, line in enumerate(page.lines)
+            if line.table is None and (entries := _list_entries(line))
+        }
+        common = Counter(chain.from_iterable(offsets.values())).most_common(1)
+        if not common or common[0][1] < _LEAST_CONTENTS:
+            continue
+        for group in _group_near(sorted(offsets)):
+            if any(common[0][0] in offsets[at] for at in group):
+                found.update(map(id, page.lines[group[0] : group[-1] + 1]))
+        found = _add_beginnings(page.lines, found)
+    return found
+
+
+def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
+    """Return the `id` of lines with entries and, if most lines have one, of those that begin one.
+
+    Such a line is above an entry that begins with a small letter or, unlike the line, no number.
+    """
+    begun = {id(line) for line in lines} & entries
+    if 2 * len(begun) <= len(lines):
+        return entries
+    for line, above in pairwise(reversed(lines)):
+        is_near = 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
+        is_same = (above.size, above.is_bold) == (line.size, line.is_bold)
+        is_open = SMALL_START.match(line.text) is not None or (
+            above.text[:1].isdecimal() and not line.text[:1].isdecimal()
+        )
+        if id(line) in begun and above.table is None and is_near and is_same and is_open:
+            begun.add(id(above))
+    return entries | begun
+
+
+def _list_entries(line: Line) -> list[tuple[str, str]]:
+    """Return the titles of a line, each with the digits of its number, behind or before it."""
+    match = _ENTRY.match(" ".join(_LEADERS.sub(" ", line.text).split()))
+    if match is not None:
+        return [(match[1], match[2] or "")] if _name(match[1]) else []
+    text = "\n".join(segment.text for segment in line.segments)
+    entries = [(title, number) for number, title in _ENTRY_OF_COLUMN.findall(text)]
+    letters = sum(len(title) + len(number) + 1 for title, number in entries)
+    return entries if letters + len(entries) - 1 == len(text) else []
+
+
+def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Yield groups of numbers that differ by at most two; an entry may have two lines."""
+    group: list[int] = []
+    for number in numbers:
+        if group and number - group[-1] > _ENTRY_LINES:
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
+
+
+def _edge_lines(page: LaidOutPage) -> list[Line]:
+    height = page.text.height
+    return [
+        line
+        for line in page.lines
+        if page.text.is_tilted or line.lowest > height * (1 - EDGE) or line.base < height * EDGE
+    ]
+
+
+def _name(title: str) -> str:
+    """Return the letters and digits of a title; none if it has no letters."""
+    name = "".join(filter(str.isalnum, title.lower()))
+    return "" if name.isdecimal() else name
+
+
+def _bare(text: str) -> str:
+    return _DIGITS.sub("#", " ".join(text.lower().split()))
