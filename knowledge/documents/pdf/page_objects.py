@@ -66,9 +66,12 @@ class VisiblePlaces:
         self._fills = objects.fills
         self._filled = _list_edges([fill.box for fill in objects.fills])
         self._pictured = _list_edges(objects.pictures)
+        # PDFium omits a text that is drawn again in the same place, such as above a box.
+        places = [_round(matrix.on_rect(*drawn.get_bounds())) for drawn, matrix in objects.texts]
+        last = {place: at for at, place in enumerate(places)}
         self._texts = {
-            find_address(drawn.raw): _read_text(page, at, drawn, matrix)
-            for at, (drawn, matrix) in enumerate(objects.texts)
+            find_address(drawn.raw): _read_text(page, last[place], drawn, matrix)
+            for place, (drawn, matrix) in zip(places, objects.texts, strict=True)
         }
         self._size = find_size(page)
         self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / max(math.prod(self._size), 1)))
@@ -119,7 +122,9 @@ class _Fill:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A drawn text: its number, its colour, the boxes that clip it, and whether all is hidden."""
+    """A drawn text: the number of the last text in its place, its colour, the boxes that clip it,
+    and whether all is hidden.
+    """
 
     at: int
     colour: int | None
@@ -186,6 +191,10 @@ def is_hidden(raw: Any, annotation: Any) -> bool:
     """Return whether a page does not show an annotation."""
     hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
     return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
+
+
+def _round(box: Box) -> tuple[int, ...]:
+    return tuple(map(round, box))
 
 
 def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMatrix") -> None:

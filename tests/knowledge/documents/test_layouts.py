@@ -397,3 +397,23 @@ def test_labels_in_another_size_than_their_texts_stay_cells() -> None:
     content = pdf_reader.read(file.getvalue(), "a.pdf").content
 
     assert all(f"| {label} | {text} |" in content for label, text in rows)
+
+
+def test_text_that_is_drawn_again_over_the_box_that_covers_it_is_shown() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for price, is_drawn_again in (("400 euros", True), ("350 euros", False)):
+        base = 700 - len(price) * 5 - 100 * is_drawn_again
+        canvas.setFillGray(0)
+        canvas.drawString(50, base, price)
+        canvas.setFillColorRGB(0.8, 0.9, 1)
+        canvas.rect(40, base - 5, 200, 20, stroke=0, fill=1)
+        canvas.setFillGray(0)
+        if is_drawn_again:
+            canvas.drawString(50, base, price)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "400 euros"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 2)]
