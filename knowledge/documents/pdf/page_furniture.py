@@ -6,7 +6,7 @@ A line is removed only if it counts pages or if its text also stands elsewhere i
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from statistics import median
 
@@ -50,17 +50,17 @@ _LEAST_PAGES = 3
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     """Remove running heads, page and line numbers, and tables of contents; return what was removed.
 
-    A running head with a number, such as a document number and its revision, is kept once.
+    A running head is kept once: it may state what applies to the whole document.
     """
     left_out = LeftOutCounts()
     for page in pages:
         page.lines = remove_line_numbers(page.lines, left_out)
     usual = median([line.size for page in pages for line in page.lines] or [0.0])
-    repeated = _find_repeated(pages)
+    titles = set(_find_running_titles(pages))
     kinds = {
-        **_find_heads(pages, repeated, usual),
+        **dict.fromkeys(_find_heads(pages, usual), _HEAD),
         **dict.fromkeys(_find_page_numbers(pages), _PAGE),
-        **dict.fromkeys(_find_running_titles(pages), _HEAD),
+        **dict.fromkeys(titles, _HEAD),
         **dict.fromkeys(_find_contents(pages), _CONTENTS),
     }
     shown: set[str] = set()
@@ -72,13 +72,12 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
         kept = []
         for line in page.lines:
             what = kinds.get(id(line))
-            is_numbered = what == _HEAD and _DIGITS.search(line.text) is not None
-            is_same = is_numbered and repeated.get(_bare(line.text), False)
-            if what is None or (is_same and line.text not in shown):
+            is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
+            if what is None or is_first:
                 kept.append(line)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)
-            shown.add(line.text)
+            shown.add(_bare(line.text))
         page.lines = kept
     return left_out
 
@@ -94,20 +93,17 @@ def remove_leaders(text: str) -> str:
     return " ".join(_LEADERS.sub(" … ", text).split())
 
 
-def _find_heads(
-    pages: Sequence[LaidOutPage], repeated: Mapping[str, bool], usual: float
-) -> dict[int, str]:
-    """Return the `id` of the lines at edges that are repeated.
+def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
+    """Yield the `id` of the lines at edges that are repeated.
 
     A line that is larger than the text heads a page: its number counts headings.
     """
-    return {
-        id(line): _HEAD
-        for page in pages
-        for line in _edge_lines(page)
-        if (is_same := repeated.get(_bare(line.text)))
-        or (is_same is False and line.size < _LARGER * usual)
-    }
+    repeated = _find_repeated(pages)
+    for page in pages:
+        for line in _edge_lines(page):
+            is_same = repeated.get(_bare(line.text))
+            if is_same or (is_same is False and line.size < _LARGER * usual):
+                yield id(line)
 
 
 def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:

@@ -79,8 +79,9 @@ class VisiblePlaces:
     def show(self, box: Box, text: int | None) -> bool:
         """Return whether a word of a text, by its address, may be visible in a box.
 
-        A word is hidden by an opaque box that is drawn over it. It is also hidden if a rendering
-        shows nothing in its place, and the file states why; PDFium cannot draw all fonts.
+        A word is hidden by an opaque box that is drawn over it, or if it is outside of the box that
+        clips it. It is also hidden if a rendering shows nothing in its place, and the file states
+        why; PDFium cannot draw all fonts.
         """
         own = self._texts.get(text)
         if own is None or min(self._size) < 1:
@@ -88,6 +89,9 @@ class VisiblePlaces:
             return True
         fills = [self._fills[at] for at in _find_overlapping(self._filled, box)]
         if any(fill.is_opaque and own.at < fill.at and _covers(fill.box, box) for fill in fills):
+            return False
+        if not all(_overlaps(clip, box) for clip in own.clips):
+            # Another text may be in the place, such as the next cell of a sheet.
             return False
         is_hidden = (
             own.is_hidden
@@ -337,6 +341,17 @@ def _find_overlapping(edges: Any, box: Box) -> list[int]:
 def _has_middle(box: Box, other: Box) -> bool:
     x, y = (other[0] + other[2]) / 2, (other[1] + other[3]) / 2
     return box[0] <= x <= box[2] and box[1] <= y <= box[3]
+
+
+def _overlaps(box: Box, word: Box) -> bool:
+    """Return whether a word is in a box, at least in part or beside its edge."""
+    left, bottom, right, top = word
+    return (
+        box[0] < right + _BESIDE
+        and box[1] < top + _BESIDE
+        and left - _BESIDE < box[2]
+        and bottom - _BESIDE < box[3]
+    )
 
 
 def _covers(box: Box, word: Box) -> bool:
