@@ -66,15 +66,14 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     shown: set[str] = set()
     for page in pages:
         if page.text.is_tilted:
-            # Such text is no heading, whatever its size.
-            for segment in chain.from_iterable(line.segments for line in page.lines):
-                segment.size = min(segment.size, usual)
+            _make_plain(page.lines, usual)
         kept = []
         for line in page.lines:
             what = kinds.get(id(line))
             is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
             if what is None or is_first:
                 kept.append(line)
+                _make_plain([line] if is_first else (), usual)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)
             shown.add(_bare(line.text))
@@ -91,6 +90,12 @@ def ends_with_leaders(text: str) -> bool:
 def remove_leaders(text: str) -> str:
     """Return a text without rows of dots or underscores."""
     return " ".join(_LEADERS.sub(" … ", text).split())
+
+
+def _make_plain(lines: Iterable[Line], size: float) -> None:
+    """Let no line be a heading, whatever its typeface."""
+    for segment in chain.from_iterable(line.segments for line in lines):
+        segment.size, segment.is_bold = min(segment.size, size), False
 
 
 def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
