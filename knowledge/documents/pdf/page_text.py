@@ -6,11 +6,10 @@ that a reader of this text sees.
 
 import ctypes
 import math
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from statistics import median
@@ -26,6 +25,12 @@ from knowledge.documents.pdf.page_objects import (
     shift_page,
     take_objects,
 )
+from knowledge.documents.pdf.reading_direction import (
+    Piece,
+    begins_right,
+    is_right_to_left,
+    put_in_order,
+)
 from knowledge.documents.pdf.tags import Tag, read_tags
 
 if TYPE_CHECKING:
@@ -40,6 +45,8 @@ _GAP_OF_PARTS = 0.45
 narrower."""
 _GAP_OF_CODE_PARTS = 0.75
 _GAP_OF_WORDS = 0.2
+_LEAST_SPACE = 0.15
+"""Minimum width of a space that is drawn in a line with right-to-left text."""
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
@@ -74,7 +81,6 @@ _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u065f\u066a-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 """Letters, but not the digits, which run to the right (ISO/IEC 10646; Unicode, annex 9)."""
 _ACCENTS = dict(
     zip(
@@ -196,13 +202,26 @@ class _Glyph:
 
 @dataclass(slots=True)
 class _Word:
-    """A word on a page with right-to-left text; `end` is where its last glyph ends."""
+    """A word or sign on a page with right-to-left text; `end` is where its last glyph ends.
+
+    `number` counts the words in PDFium's order.
+    """
 
     segment: Segment
     turn: int
     is_reversed: bool
-    first: _Glyph
+    number: int
+    glyphs: list[_Glyph]
     end: int = 1
+
+
+@dataclass(slots=True)
+class _Words:
+    """Words beside each other, and their edges."""
+
+    words: list[_Word]
+    left: float
+    right: float
 
 
 class _Positions:
@@ -316,11 +335,6 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     return taken
 
 
-def is_right_to_left(text: str) -> bool:
-    """Return whether text contains letters of a right-to-left script."""
-    return _RIGHT_TO_LEFT.search(text) is not None
-
-
 def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:
     """Return lines as seen by a reader of text in a direction; short ones are left out."""
     strokes: list[Stroke] = []
@@ -374,8 +388,9 @@ def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> lis
 def _take_segments(
     text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[int, Segment]]:
-    if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
-        return _join_words(glyphs, edges_of_cells)
+    text = text_page.get_text_range()
+    if is_right_to_left(text):
+        return _join_words(glyphs, edges_of_cells, is_page_reversed=begins_right(text))
     return _join_glyphs(glyphs, edges_of_cells)
 
 
@@ -656,30 +671,78 @@ def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
 
 
 def _join_words(
-    glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
+    glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges", *, is_page_reversed: bool
 ) -> Iterator[tuple[int, Segment]]:
     """Yield the segments of a page with right-to-left text.
 
     A number or Latin word in such a line is to the left of the preceding word, but runs to the
-    right. Words are therefore joined to runs when their positions are known, and then the runs are
-    joined.
+    right. The words are therefore put in order when their positions are known.
     """
-    runs = _join_near(_take_words(glyphs), edges_of_cells)
-    for word in _join_near(runs, edges_of_cells):
-        yield word.turn, word.segment
+    lines = (_Words([word], word.segment.left, word.segment.right) for word in _take_words(glyphs))
+    for line in _join_near(_join_near(lines, edges_of_cells), edges_of_cells):
+        yield (
+            line.words[0].turn,
+            _join_pieces(line.words, edges_of_cells, is_page_reversed=is_page_reversed),
+        )
+
+
+def _join_near(lines: Iterable[_Words], edges_of_cells: "_CellEdges") -> Iterator[_Words]:
+    """Yield words that are beside each other on either side, and follow each other in the file."""
+    held: _Words | None = None
+    for line in lines:
+        if held is None or not _is_near(held, line, edges_of_cells):
+            if held is not None:
+                yield held
+            held = line
+        else:
+            held.words += line.words
+            held.left, held.right = min(held.left, line.left), max(held.right, line.right)
+    if held is not None:
+        yield held
+
+
+def _join_pieces(
+    words: Iterable[_Word], edges_of_cells: "_CellEdges", *, is_page_reversed: bool
+) -> Segment:
+    words = sorted(words, key=lambda one: one.segment.left + one.segment.right)
+    segments = [word.segment for word in words]
+    size = max(segment.size for segment in segments)
+    pieces = []
+    for before, word in zip((None, *words), words, strict=False):
+        own = word.segment
+        gap = own.left - before.segment.right if before is not None else 0.0
+        later = max(before or word, word, key=lambda one: one.number)
+        least = _LEAST_SPACE if later.glyphs[0].has_drawn_space else _GAP_OF_WORDS
+        has_space = gap > least * size
+        is_struck = bool(edges_of_cells.list_strikes(own, word.glyphs, word.turn))
+        pieces.append(Piece(own.text, has_space, is_struck))
+    spans: list[Span] = []
+    for piece, has_space in put_in_order(pieces, is_page_reversed=is_page_reversed):
+        is_within = bool(spans) and spans[-1].is_struck and piece.is_struck
+        spans += [Span(" ", is_struck=is_within)] if has_space else []
+        spans.append(Span(piece.text, is_struck=piece.is_struck))
+    return replace(
+        segments[0], text=join_spans(spans), size=size,
+        right=max(segment.right for segment in segments),
+        left=min(segment.left for segment in segments),
+        is_bold=all(segment.is_bold for segment in segments),
+        is_code=all(segment.is_code for segment in segments),
+    )  # fmt: skip
 
 
 def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
     word: _Word | None = None
     last: _Glyph | None = None
-    marks = ""
+    marks, number = "", 0
     for glyph in glyphs:
         if word is None or last is None or not _is_in_word(word, last, glyph):
             if word is not None:
                 word.segment.text += marks
                 yield word
             is_reversed = is_right_to_left(glyph.text)
-            word = _Word(glyph.make_segment(), glyph.typeface.turn, is_reversed, glyph)
+            number += 1
+            turn = glyph.typeface.turn
+            word = _Word(glyph.make_segment(), turn, is_reversed, number, [glyph])
             last, marks = glyph, ""
         elif not unicodedata.combining(glyph.text[0]):
             _insert(word, last, replace(glyph, text=glyph.text + marks))
@@ -707,6 +770,7 @@ def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
         is_visual = glyph.left + glyph.right > last.left + last.right
         at = 0 if word.is_reversed and is_visual else len(text)
     word.end = at + len(glyph.text)
+    word.glyphs.append(glyph)
     _extend(word.segment, f"{text[:at]}{glyph.text}{text[at:]}", glyph)
 
 
@@ -720,41 +784,26 @@ def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
     gap = max(glyph.left - last.right, last.left - glyph.right)
     size = max(word.segment.size, glyph.typeface.size)
     is_near = abs(glyph.base - last.base) <= _BASELINE * size and gap <= _GAP_OF_WORDS * size
-    is_neutral = not glyph.text.isalnum()
-    return is_near and (is_neutral or is_right_to_left(glyph.text) is word.is_reversed)
+    is_word = last.text.isalnum() and glyph.text.isalnum()
+    return is_near and is_word and is_right_to_left(glyph.text) is word.is_reversed
 
 
-def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator[_Word]:
-    """Yield words, joined with adjacent words on either side."""
-    held: _Word | None = None
-    for word in words:
-        if held is None or not _is_near(held, word, edges_of_cells):
-            if held is not None:
-                yield held
-            held = word
-            continue
-        own, other = held.segment, word.segment
-        gap = max(other.left - own.right, own.left - other.right)
-        has_space = word.first.has_space or gap > _GAP_OF_WORDS * own.size
-        own.text = f"{own.text}{' ' if has_space else ''}{other.text}"
-        own.left, own.right = min(own.left, other.left), max(own.right, other.right)
-        own.is_bold, own.is_code = own.is_bold and other.is_bold, own.is_code and other.is_code
-        own.size = max(own.size, other.size)
-    if held is not None:
-        yield held
-
-
-def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
-    own, other = sorted((held.segment, word.segment), key=lambda one: one.left)
-    size = max(own.size, other.size)
+def _is_near(held: _Words, line: _Words, edges_of_cells: "_CellEdges") -> bool:
+    one, word = held.words[0], line.words[0]
+    size = max(one.segment.size, word.segment.size)
     if (
-        word.turn != held.turn
-        or own.tag is not other.tag
-        or abs(own.base - other.base) > _BASELINE * size
+        word.turn != one.turn
+        or one.segment.tag is not word.segment.tag
+        or abs(one.segment.base - word.segment.base) > _BASELINE * size
     ):
         return False
-    is_beside = -size < other.left - own.right < word.first.widest_gap * size
-    return is_beside and not edges_of_cells.part(own, other.left, word.turn)
+    left, right = sorted((held, line), key=lambda words: words.left)
+    # A number is beside the sign that follows it, both of them between other words.
+    last = held.words[-1].segment
+    gaps = (right.left - left.right, line.left - last.right, last.left - line.right)
+    is_beside = any(-size < gap < word.glyphs[0].widest_gap * size for gap in gaps)
+    own = replace(one.segment, right=left.right)
+    return is_beside and not edges_of_cells.part(own, right.left, word.turn)
 
 
 def _continues(current: Segment, last: _Glyph, glyph: _Glyph) -> bool:

@@ -23,6 +23,7 @@ from knowledge.documents.pdf.text_lines import (
     is_wrapped,
     join_lines,
     merge_intervals,
+    put_columns_in_order,
     write_text_table,
 )
 from knowledge.documents.tables import Cell, is_value
@@ -354,6 +355,7 @@ def _join_tables(parts: Iterator[_Part]) -> Iterator[_Part]:
     before: TextTable | None = None
     for part in parts:
         if isinstance(part, TextTable):
+            part = put_columns_in_order(part)
             part = part if before is None else continue_table(before, part)
             before = part
         else:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from knowledge.documents.page import Block, BlockKind
-from knowledge.documents.pdf.page_text import Segment, is_right_to_left
+from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.reading_direction import begins_right
 from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.tables import (
     Cell,
@@ -244,6 +245,14 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
     return replace(table, rows=rows)
 
 
+def put_columns_in_order(table: TextTable) -> TextTable:
+    """Return a table whose right column is the first one if most letters are right-to-left."""
+    text = "".join(cell.text for row in table.rows for cell in row)
+    if table.unclear or not begins_right(text):
+        return table
+    return replace(table, rows=[row[::-1] for row in table.rows])
+
+
 def write_text_table(table: TextTable) -> Iterator[Block]:
     """Yield a table as blocks whose place is its page; one of unclear columns as its lines."""
     place = f"page={table.page}"
@@ -264,9 +273,7 @@ def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
     """Return the segments of a line from its beginning, which is right in some scripts."""
     text = "".join(segment.text for segment in segments)
-    letters = sum(character.isalpha() for character in text)
-    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
-    return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
+    return sorted(segments, key=lambda one: one.left, reverse=begins_right(text))
 
 
 def _join_label(segments: list[Segment]) -> list[Segment]:

@@ -1,0 +1,52 @@
+"""Lines with right-to-left text: from the order in which a page shows them to that of reading."""
+
+import re
+
+import pytest
+
+from knowledge.documents.pdf.reading_direction import Piece, put_in_order
+
+_PIECES = re.compile(r"\s*(?:[^\W_]+|[^\s])")
+
+
+def _read(shown: str) -> str:
+    """Return a line as it is read; `shown` states its words and signs from left to right."""
+    pieces = [Piece(found.strip(), found[:1] == " ") for found in _PIECES.findall(shown)]
+    return "".join(
+        " " * space + piece.text for piece, space in put_in_order(pieces, is_page_reversed=True)
+    ).strip()
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (".01.10.2026 מיום", "מיום 01.10.2026."),
+        ('180-מ ח"ש', 'ש"ח מ-180'),
+        (".(לוי) 7 דירה", "דירה 7 (לוי)."),
+        (".)לוי( 7 דירה", "דירה 7 (לוי)."),
+        ("4 וגם 3 ,2 ,1 :מספרים", "מספרים: 1, 2, 3 וגם 4"),
+        ("X-200 מוצר על ISO 9001 התקן", "התקן ISO 9001 על מוצר X-200"),
+        ("לפרטים https://example.org/a?c=1 ראו", "ראו https://example.org/a?c=1 לפרטים"),
+        ("03-1234567 טלפון info@example.org דואל", "דואל info@example.org טלפון 03-1234567"),
+        ("+20 2 2735 0148 :هاتف", "هاتف: +20 2 2735 0148"),
+        ("%10 أقصى %1.5 التأخير", "التأخير 1.5% أقصى 10%"),
+        ("10% הנחה", "הנחה 10%"),
+        ("+18 גיל", "גיל 18+"),
+        ("٤٫٥ الوزن", "الوزن ٤٫٥"),
+        ("GPT (beta) גרסה", "גרסה GPT (beta)"),
+        ("The word שלום is Hebrew.", "The word שלום is Hebrew."),
+        ("12 500 € (net)", "12 500 € (net)"),
+    ],
+)  # fmt: skip
+def test_a_line_is_read_from_the_right_and_its_numbers_from_the_left(
+    shown: str, expected: str
+) -> None:
+    assert _read(shown) == expected
+
+
+def test_the_page_decides_the_direction_of_a_line_with_letters_of_both_kinds_at_its_ends() -> None:
+    pieces = [Piece("Total"), Piece("סכום", has_space=True)]
+
+    (first, _), _ = put_in_order(pieces, is_page_reversed=False)
+
+    assert first.text == "Total"
