@@ -56,8 +56,10 @@ class ZipArchive:
         """Open an archive; raises a `ReadingError` if it is damaged or too large."""
         try:
             self._archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise WrongFormatError(f"the zip archive is damaged: {error}") from (error)
+        except OSError as error:
+            raise WrongFormatError(f"the file cannot be read: {error.strerror}") from error
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise WrongFormatError(f"the zip archive is damaged: {error}") from error
         self.members = self._archive.infolist()
         if len(self.members) > MOST_MEMBERS:
             raise TooLargeError(
@@ -204,6 +206,10 @@ def _expand(
 ) -> None:
     if any(_split(member)[-1:] == [RULES_FILE] for member in archive.members):
         reason = f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
+        listing.failures.append((file.path, reason))
+        return
+    if any(member.filename == "[Content_Types].xml" for member in archive.members):
+        reason = "the content is that of an Office file; give it a suffix such as .docx or .xlsx"
         listing.failures.append((file.path, reason))
         return
     unknown: list[PurePosixPath] = []

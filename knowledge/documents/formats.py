@@ -48,8 +48,8 @@ _MOST_KEYWORDS = 1000
 _MOST_WARNINGS = 10
 _MOST_LINKS = 2_000
 """Maximum number of links of a page, because each passage is searched for all of them."""
-MOST_NAMED = 5
-"""Maximum number of files of one suffix that are listed by name; the others are counted."""
+_OTHER_CONTENT = {b"%PDF-": ".pdf", b"{\\rtf": ".rtf"}
+"""Beginnings of files that would also be readable as text, by the suffix they should have."""
 
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
@@ -114,6 +114,8 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
+    if not data:
+        raise NoDocumentError("the file is empty")
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
@@ -208,20 +210,8 @@ def is_media(suffix: str) -> bool:
 
 
 def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
-    """Return files with the reasons why they are not read; many files of one suffix are combined
-    into one line.
-    """
-    by_suffix: dict[str, list[PurePosixPath]] = {}
-    for path in sorted(paths):
-        by_suffix.setdefault(path.suffix.lower(), []).append(path)
-    listed: list[tuple[PurePosixPath, str]] = []
-    for suffix, same_kind in sorted(by_suffix.items()):
-        listed += ((path, explain_skip(path)) for path in same_kind[:MOST_NAMED])
-        left = len(same_kind) - MOST_NAMED
-        if left > 0:
-            named = f"{left} more files {suffix or 'without a suffix'}"
-            listed.append((PurePosixPath(named), explain_skip(same_kind[0])))
-    return listed
+    """Return files with the reasons why they are not read."""
+    return [(path, explain_skip(path)) for path in sorted(paths)]
 
 
 def _read(item: Item, suffix: str, location: Location) -> Page:
@@ -243,7 +233,19 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         raise WrongFormatError(
             f"expected one of {known}, found {suffix or 'no suffix'!r}: {reason}"
         )
-    return find_reader(READERS[suffix])(item.data, item.source)
+    return _read_file(item, suffix)
+
+
+def _read_file(item: Item, suffix: str) -> Page:
+    for sign, right in _OTHER_CONTENT.items():
+        if suffix != right and item.data.startswith(sign):
+            raise WrongFormatError(f"the name ends with {suffix}, but the content is {right}")
+    try:
+        return find_reader(READERS[suffix])(item.data, item.source)
+    except WrongFormatError as error:
+        if item.data:
+            raise
+        raise WrongFormatError("the file is empty") from error
 
 
 def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:

@@ -63,6 +63,23 @@ _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
+_ENCRYPTED = "it is encrypted; decrypt the message in a mail program and save its text"
+_IN_SIGNATURE = (
+    "it is inside a signature (S/MIME); open the message in a mail program and save its text"
+)
+# Content that only mail programs open, by a sign near its beginning. Those of S/MIME are
+# identifiers of content types (RFC 5652, RFC 5083).
+_UNOPENED = {
+    b"\x78\x9f\x3e\x22": "Outlook packed it in its own format (TNEF); save the message as .msg "
+    "in Outlook, or ask for a message in HTML",
+    b"-----BEGIN PGP MESSAGE": _ENCRYPTED,
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x03": _ENCRYPTED,
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x09\x10\x01\x17": _ENCRYPTED,
+    b"-----BEGIN PGP SIGNATURE": "it is a signature, without text",
+}
+_SIGNED = b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02"
+_SIGN_BYTES = 64
+_ARMOUR = "-----BEGIN PGP "
 SUFFIX = ".eml"
 _MOST_BYTES = 64 * 1024
 _MOST_IDS = 100
@@ -191,13 +208,42 @@ def _write_part(
 
 def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
     inner: tuple[Block, ...] = ()
-    if part.data:
+    if reason := _explain_unopened(part):
+        left_out.add("attachment", reason, name=part.name)
+    elif part.data:
         inner = read_inner_file(part.data, part.name, left_out, what="attachment")
     else:
         left_out.add("attachment", "it has no content that can be read", name=part.name)
     if inner:
         yield Block(BlockKind.HEADING, part.name, 3)
         yield from inner
+
+
+def _explain_unopened(part: MailPart) -> str:
+    """Return why only a mail program can open a file; empty if it is not such a file."""
+    beginning = part.data[:_SIGN_BYTES]
+    if _SIGNED in beginning:
+        is_detached = part.name.lower().endswith((".p7s", "pkcs7-signature"))
+        return _UNOPENED[b"-----BEGIN PGP SIGNATURE"] if is_detached else _IN_SIGNATURE
+    return next((reason for sign, reason in _UNOPENED.items() if sign in beginning), "")
+
+
+def _remove_armour(text: str, left_out: LeftOutCounts) -> str:
+    """Return text without its encrypted parts and signatures (OpenPGP, RFC 9580)."""
+    shown, *parts = text.split(_ARMOUR)
+    for part in parts:
+        kind = part.partition("-----")[0]
+        _, end, rest = part.partition(f"-----END PGP {kind}-----")
+        if kind == "SIGNED MESSAGE":
+            # Lines that begin with a hyphen are escaped.
+            shown += part.partition("\n\n")[2].replace("\n- ", "\n")
+        elif kind in ("MESSAGE", "SIGNATURE") and end:
+            reason = _UNOPENED[f"{_ARMOUR}{kind}".encode()]
+            left_out.add("encrypted text" if kind == "MESSAGE" else "signature", reason)
+            shown += rest
+        else:
+            shown += f"{_ARMOUR}{part}"
+    return shown
 
 
 def _write_events(calendar: str) -> Iterator[str]:
@@ -234,7 +280,7 @@ def _write_plain(
     """Yield the paragraphs of plain text, without the quotation marks (`>`)."""
     paragraphs = [
         message_paragraph
-        for message_paragraph in _paragraphs(text.split("\n"))
+        for message_paragraph in _paragraphs(_remove_armour(text, left_out).split("\n"))
         if "".join(message_paragraph.lines).strip()
     ]
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]

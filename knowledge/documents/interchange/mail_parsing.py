@@ -160,6 +160,8 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
             yield MailPart("text", "\n".join(fields))
             yield from _list_content(message, depth + 1)
     elif inner:
+        # The first part of encrypted content only names the method (RFC 1847).
+        inner = inner[-1:] if kind == "multipart/encrypted" else inner
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
