@@ -159,10 +159,10 @@ def display_name(name: str) -> str:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether a file or folder is left out because its name is hidden or that of an
-    installed package.
+    """Return whether a file or folder is left out because its name is hidden, or that of an
+    installed package or of a file that Office creates while a document is open (`~$`).
     """
-    return name.startswith(".") or name in _SKIPPED
+    return name.startswith((".", "~$")) or name in _SKIPPED
 
 
 def is_private(target: Path) -> bool:

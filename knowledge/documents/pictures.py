@@ -38,8 +38,8 @@ _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNOREC
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
 _BEYOND_LIMITS = "the document has too many pictures, or too large ones"
-_NOT_PRESENT = "its file is not among the documents"
-_UNKNOWN_FORMAT = "its format is not supported"
+_NOT_PRESENT = "the file is not among the documents"
+_UNKNOWN_FORMAT = "the format is not supported"
 
 
 @dataclass(slots=True)

@@ -57,25 +57,23 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
-_REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
+_REPEATED = ("repeated paragraph", "already read earlier in the same file")
 _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "ORGANIZER",
                  "STATUS", "DESCRIPTION")  # fmt: skip
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
-_ENCRYPTED = "it is encrypted; decrypt the message in a mail program and save its text"
-_IN_SIGNATURE = (
-    "it is inside a signature (S/MIME); open the message in a mail program and save its text"
-)
+_ENCRYPTED = "encrypted; decrypt the message in a mail program and save its text"
+_IN_SIGNATURE = "inside a signature (S/MIME); open the message in a mail program and save its text"
 # Content that only mail programs open, by a sign near its beginning. Those of S/MIME are
 # identifiers of content types (RFC 5652, RFC 5083).
 _UNOPENED = {
-    b"\x78\x9f\x3e\x22": "Outlook packed it in its own format (TNEF); save the message as .msg "
+    b"\x78\x9f\x3e\x22": "packed in a format of Outlook (TNEF); save the message as .msg "
     "in Outlook, or ask for a message in HTML",
     b"-----BEGIN PGP MESSAGE": _ENCRYPTED,
     b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x03": _ENCRYPTED,
     b"\x2a\x86\x48\x86\xf7\x0d\x01\x09\x10\x01\x17": _ENCRYPTED,
-    b"-----BEGIN PGP SIGNATURE": "it is a signature, without text",
+    b"-----BEGIN PGP SIGNATURE": "signatures contain no text",
 }
 _SIGNED = b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02"
 _SIGN_BYTES = 64
@@ -115,7 +113,7 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
             raise TooLargeError(f"a mailbox can have at most {_MOST_MESSAGES} messages")
         mail = parse_mail(raw)
         if _is_deleted(mail):
-            left_out.add("message", "it is marked as deleted in the mailbox")
+            left_out.add("message", "marked as deleted in the mailbox")
             continue
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
@@ -213,7 +211,7 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
     elif part.data:
         inner = read_inner_file(part.data, part.name, left_out, what="attachment")
     else:
-        left_out.add("attachment", "it has no content that can be read", name=part.name)
+        left_out.add("attachment", "without readable content", name=part.name)
     if inner:
         yield Block(BlockKind.HEADING, part.name, 3)
         yield from inner
@@ -284,7 +282,7 @@ def _write_plain(
         if "".join(message_paragraph.lines).strip()
     ]
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
-    left_out.add("paragraph of a signature", "it names the sender", len(signatures))
+    left_out.add("signature paragraph", "only names the sender", len(signatures))
     paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""
@@ -296,7 +294,7 @@ def _write_plain(
                 yield Block(BlockKind.TEXT, joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
-            left_out.add("quotation", "it is in another message of the source")
+            left_out.add("quotation", "already in another message of the source")
             continue
         if not (is_code := _looks_like_code(paragraph.lines)) and not _is_new(joined, seen):
             left_out.add(*_REPEATED)

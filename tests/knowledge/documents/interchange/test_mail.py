@@ -56,7 +56,7 @@ def test_text_that_a_reply_repeats_from_the_thread_is_left_out() -> None:
     assert texts[1:3] == ["Which courier do we use for Norway?", "The old one stopped in May."]
     assert texts[4:] == ["Hello Ann,", "we use Posten for Norway now."]
     assert [(part.what, part.count) for part in page.left_out] == [
-        ("paragraph of a signature", 1),
+        ("signature paragraph", 1),
         ("repeated paragraph", 2),
     ]
 
@@ -288,12 +288,12 @@ _TYPE = bytes.fromhex("3082010006092a864886f70d0107")
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("winmail.dat", b"\x78\x9f\x3e\x22" + bytes(40), "Outlook packed it"),
-        ("smime.p7m", _TYPE + b"\x03" + bytes(40), "it is encrypted; decrypt the message"),
-        ("smime.p7m", _TYPE + b"\x02" + bytes(40), "it is inside a signature"),
-        ("smime.p7s", _TYPE + b"\x02" + bytes(40), "it is a signature"),
-        ("a.asc", b"-----BEGIN PGP MESSAGE-----\n\nhQ==\n", "it is encrypted; decrypt the message"),
-        ("a.asc", b"-----BEGIN PGP SIGNATURE-----\n\nhQ==\n", "it is a signature"),
+        ("winmail.dat", b"\x78\x9f\x3e\x22" + bytes(40), "packed in a format of Outlook"),
+        ("smime.p7m", _TYPE + b"\x03" + bytes(40), "encrypted; decrypt the message"),
+        ("smime.p7m", _TYPE + b"\x02" + bytes(40), "inside a signature"),
+        ("smime.p7s", _TYPE + b"\x02" + bytes(40), "signatures contain no text"),
+        ("a.asc", b"-----BEGIN PGP MESSAGE-----\n\nhQ==\n", "encrypted; decrypt the message"),
+        ("a.asc", b"-----BEGIN PGP SIGNATURE-----\n\nhQ==\n", "signatures contain no text"),
     ],
 )
 def test_content_that_only_a_mail_program_opens_is_named_as_such(
