@@ -225,8 +225,8 @@ def _expand(
         listing.failures.append((file.path, reason))
         return
     for member in archive.members:
-        if reason := _OTHER_ARCHIVES.get(member.filename):
-            listing.failures.append((file.path, reason))
+        if member.filename in _OTHER_ARCHIVES:
+            listing.failures.append((file.path, _OTHER_ARCHIVES[member.filename]))
             return
     unknown: list[PurePosixPath] = []
     for member, path in _list_members(archive, file.path, listing):

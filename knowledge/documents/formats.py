@@ -3,7 +3,7 @@
 Readers decode entities and escapes, so text is cleaned again after reading.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -171,6 +171,9 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
 
 def clean_page(page: Page) -> Page:
     """Return the page without hidden characters and with labels of limited length."""
+    warnings = page.warnings
+    if len(page.links) > _MOST_LINKS:
+        warnings += (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
     return replace(
         page,
         source=clean_label(page.source, _LONGEST_ADDRESS),
@@ -184,9 +187,13 @@ def clean_page(page: Page) -> Page:
         language=None if page.language is None else clean_label(page.language),
         url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
         prepared=None if page.prepared is None else _clean_prepared(page.prepared),
-        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
+        warnings=_warnings(warnings),
         version=clean_label(page.version),
-        links=tuple(_select_links(page.links)),
+        links=tuple(
+            (label, address)
+            for label, address in page.links[:_MOST_LINKS]
+            if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS
+        ),
     )
 
 
@@ -267,19 +274,6 @@ def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) 
         url=page.url if location.url is None else location.url,
         id=None if location.is_foreign else page.id,
     )
-
-
-def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the links whose labels are short enough to be kept by passages."""
-    for label, address in links[:_MOST_LINKS]:
-        if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
-            yield label, address
-
-
-def _describe_left_links(page: Page) -> Sequence[str]:
-    if len(page.links) <= _MOST_LINKS:
-        return ()
-    return (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
 
 
 def _block(block: Block) -> Block:

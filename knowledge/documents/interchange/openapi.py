@@ -318,7 +318,8 @@ def name_type(references: References, schema: Value) -> str:
     values = schema.get("enum") or items.get("enum")
     if isinstance(values, list) and values:
         shown = (f"`{_write_scalar(value)}`" for value in values[:_MOST_VALUES])
-        named += f", one of {', '.join(shown)}"
+        more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+        named += f", one of {', '.join(shown)}{more}"
     for key, words in _LIMITS.items():
         if isinstance(schema.get(key), Scalar):
             named += f", {words.format(_write_scalar(schema[key]))}"
