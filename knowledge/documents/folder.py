@@ -13,7 +13,7 @@ If no such group exists, the page is left out rather than published.
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -215,16 +215,13 @@ def _refuse_special(status: os.stat_result) -> None:
         raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
 
 
-def _entries(
-    folder: Path, path: PurePosixPath, listing: FolderListing
-) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: Path, path: PurePosixPath, listing: FolderListing) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            names = [entry for entry in entries if not is_left_out(entry.name)]
+            return [entry for entry in entries if not is_left_out(entry.name)]
     except OSError as error:
         listing.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
-        return
-    yield from names
+        return []
 
 
 def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], listing: FolderListing) -> None:

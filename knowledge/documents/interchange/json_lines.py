@@ -215,13 +215,9 @@ def _text(record: Record, key: str) -> str:
 def _texts(record: Record, key: str) -> tuple[str, ...]:
     value = record.get(key)
     items = value[:_MOST_ITEMS] if isinstance(value, list) else []
-    texts = (clean_text(_chunk_text(item)).strip() for item in items)
-    return tuple(text for text in texts if text)
-
-
-def _chunk_text(item: object) -> str:
-    text = item.get("text") if isinstance(item, dict) else item
-    return text if isinstance(text, str) else ""
+    texts = (item.get("text") if isinstance(item, dict) else item for item in items)
+    cleaned = (clean_text(text).strip() for text in texts if isinstance(text, str))
+    return tuple(text for text in cleaned if text)
 
 
 def _label(text: str) -> str:

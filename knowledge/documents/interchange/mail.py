@@ -64,7 +64,7 @@ _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
 _ENCRYPTED = "encrypted; decrypt the message in a mail program and save its text"
-_IN_SIGNATURE = "inside a signature (S/MIME); open the message in a mail program and save its text"
+_NO_TEXT = "signatures contain no text"
 # Content that only mail programs open, by a sign near its beginning. Those of S/MIME are
 # identifiers of content types (RFC 5652, RFC 5083).
 _UNOPENED = {
@@ -73,9 +73,10 @@ _UNOPENED = {
     b"-----BEGIN PGP MESSAGE": _ENCRYPTED,
     b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x03": _ENCRYPTED,
     b"\x2a\x86\x48\x86\xf7\x0d\x01\x09\x10\x01\x17": _ENCRYPTED,
-    b"-----BEGIN PGP SIGNATURE": "signatures contain no text",
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02": "inside a signature (S/MIME); open the message in "
+    "a mail program and save its text",
+    b"-----BEGIN PGP SIGNATURE": _NO_TEXT,
 }
-_SIGNED = b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02"
 _SIGN_BYTES = 64
 _ARMOUR = "-----BEGIN PGP "
 SUFFIX = ".eml"
@@ -219,10 +220,9 @@ def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
 
 def _explain_unopened(part: MailPart) -> str:
     """Return why only a mail program can open a file; empty if it is not such a file."""
+    if part.name.lower().endswith((".p7s", "pkcs7-signature")):
+        return _NO_TEXT
     beginning = part.data[:_SIGN_BYTES]
-    if _SIGNED in beginning:
-        is_detached = part.name.lower().endswith((".p7s", "pkcs7-signature"))
-        return _UNOPENED[b"-----BEGIN PGP SIGNATURE"] if is_detached else _IN_SIGNATURE
     return next((reason for sign, reason in _UNOPENED.items() if sign in beginning), "")
 
 
@@ -236,8 +236,8 @@ def _remove_armour(text: str, left_out: LeftOutCounts) -> str:
             # Lines that begin with a hyphen are escaped.
             shown += part.partition("\n\n")[2].replace("\n- ", "\n")
         elif kind in ("MESSAGE", "SIGNATURE") and end:
-            reason = _UNOPENED[f"{_ARMOUR}{kind}".encode()]
-            left_out.add("encrypted text" if kind == "MESSAGE" else "signature", reason)
+            is_text = kind == "MESSAGE"
+            left_out.add(*(("encrypted text", _ENCRYPTED) if is_text else ("signature", _NO_TEXT)))
             shown += rest
         else:
             shown += f"{_ARMOUR}{part}"
