@@ -112,11 +112,6 @@ class _Piece:
     links: tuple[Link, ...] = ()
 
 
-def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
-    """Return the chunks of a page in order; a page with a title has at least one."""
-    return name_chunks(passages(page), document_id)
-
-
 def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk, ...]:
     """Return passages in order as the chunks of a document."""
     return tuple(

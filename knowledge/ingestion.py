@@ -60,6 +60,7 @@ MOST_FAILURES = 100
 """Maximum number of reasons that are reported for the lines of one file; further lines are only
 counted.
 """
+_MOST_NAMED = 5
 
 
 BeforeChange = Callable[[], Awaitable[None]]
@@ -381,7 +382,7 @@ class _Ingestion:
         what to ingest.
         """
         missing, self._missing_files = self._missing_files, []
-        if len(missing) <= formats.MOST_NAMED:
+        if len(missing) <= _MOST_NAMED:
             for page, name in missing:
                 self._ledger.warn(
                     page,

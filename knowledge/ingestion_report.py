@@ -110,8 +110,8 @@ class IngestionResult:
     def sum_left_out(self) -> list[LeftOut]:
         """Return the files and parts of files missing from the index, by kind and reason."""
         counts = LeftOutCounts()
-        for _, reason in self.skipped:
-            counts.add("file", reason)
+        for source, reason in self.skipped:
+            counts.add("file", reason, name=source)
         counts.take(replace(left_out, names=()) for _, left_out in self.left_out)
         return list(counts.list())
 

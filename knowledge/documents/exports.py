@@ -36,9 +36,8 @@ _ID = re.compile(r"(?:\A|[_ -])(\d{3,20})\Z")
 
 Addresses = dict[PurePosixPath, str]
 _NOTION_ID = re.compile(r"\A(.{0,300}) ([0-9a-f]{32})(_all)?\Z", re.DOTALL)
-_OUTER = re.compile(
-    r"\AExport(?:Block)?-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}(?:-Part-\d{1,3})?(?:\.zip)?\Z"
-)
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}"
+_OUTER = re.compile(rf"\A(?:{_UUID}_)?Export(?:Block)?-{_UUID}(?:-Part-\d{{1,3}})?(?:\.zip)?\Z")
 _ADDRESS = "https://www.notion.so/{}"
 MOST_MEMBERS = 100_000
 MOST_UNPACKED_BYTES = 2_000_000_000
@@ -47,6 +46,12 @@ HIGHEST_RATIO = 200
 _SMALL = 1_000_000
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)
 _LOCKED = 0x1
+_OTHER_ARCHIVES = {
+    "[Content_Types].xml": "it is an Office file; give it a suffix such as .docx or .xlsx",
+    "entities.xml": "it is an XML export of Confluence, which is a backup; export the space as "
+    "HTML, or read it with confluence://",
+}
+"""Archives that are not read, by a file in them."""
 
 
 class ZipArchive:
@@ -56,8 +61,10 @@ class ZipArchive:
         """Open an archive; raises a `ReadingError` if it is damaged or too large."""
         try:
             self._archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise WrongFormatError(f"the zip archive is damaged: {error}") from (error)
+        except OSError as error:
+            raise WrongFormatError(f"the file cannot be read: {error.strerror}") from error
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise WrongFormatError(f"the zip archive is damaged: {error}") from error
         self.members = self._archive.infolist()
         if len(self.members) > MOST_MEMBERS:
             raise TooLargeError(
@@ -108,6 +115,7 @@ def restore_exports(listing: FolderListing, web_address: str = "") -> Addresses:
     """
     expand_archives(listing)
     conversations = restore_conversations(listing, web_address)
+    _leave_filtered_tables(listing)
     restored, stated = restore_names(listing)
     listing.files[:] = [
         replace(file, path=restored[file.path], origins=(*file.origins, file.path))
@@ -154,8 +162,7 @@ def restore_names(
 ) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
     """Return the restored paths of exported pages, by path, and their URLs, by restored path.
 
-    If a restored name is already taken, the page keeps the first digits of its id. A table that is
-    exported both filtered and complete is read only once.
+    If a restored name is already taken, the page keeps the first digits of its id.
     """
     paths = {file.path for file in listing.files}
     restored: dict[PurePosixPath, PurePosixPath] = {}
@@ -194,6 +201,17 @@ def expand_archives(listing: FolderListing) -> None:
     listing.files.sort(key=lambda file: file.path)
 
 
+def _leave_filtered_tables(listing: FolderListing) -> None:
+    """Leave out the tables of Notion that are also exported with all rows and columns."""
+    paths = {file.path for file in listing.files}
+    for path in sorted(paths):
+        complete = path.with_name(f"{path.stem}_all{path.suffix}")
+        if complete in paths and _NOTION_ID.match(path.stem):
+            paths.remove(path)
+            listing.skipped.append((path, f"a filtered copy of the table {complete.name}"))
+    listing.files[:] = [file for file in listing.files if file.path in paths]
+
+
 def _clean(part: str) -> str:
     match = _NOTION_ID.match(part)
     return match[1] if match is not None else part
@@ -206,6 +224,10 @@ def _expand(
         reason = f"access rules ({RULES_FILE}) are supported in folders only: unpack the archive"
         listing.failures.append((file.path, reason))
         return
+    for member in archive.members:
+        if member.filename in _OTHER_ARCHIVES:
+            listing.failures.append((file.path, _OTHER_ARCHIVES[member.filename]))
+            return
     unknown: list[PurePosixPath] = []
     for member, path in _list_members(archive, file.path, listing):
         names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))

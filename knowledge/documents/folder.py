@@ -13,7 +13,7 @@ If no such group exists, the page is left out rather than published.
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -159,10 +159,10 @@ def display_name(name: str) -> str:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether a file or folder is left out because its name is hidden or that of an
-    installed package.
+    """Return whether a file or folder is left out because its name is hidden, or that of an
+    installed package or of a file that Office creates while a document is open (`~$`).
     """
-    return name.startswith(".") or name in _SKIPPED
+    return name.startswith((".", "~$")) or name in _SKIPPED
 
 
 def is_private(target: Path) -> bool:
@@ -215,16 +215,13 @@ def _refuse_special(status: os.stat_result) -> None:
         raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
 
 
-def _entries(
-    folder: Path, path: PurePosixPath, listing: FolderListing
-) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: Path, path: PurePosixPath, listing: FolderListing) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            names = [entry for entry in entries if not is_left_out(entry.name)]
+            return [entry for entry in entries if not is_left_out(entry.name)]
     except OSError as error:
         listing.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
-        return
-    yield from names
+        return []
 
 
 def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], listing: FolderListing) -> None:

@@ -3,7 +3,7 @@
 Readers decode entities and escapes, so text is cleaned again after reading.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -48,8 +48,8 @@ _MOST_KEYWORDS = 1000
 _MOST_WARNINGS = 10
 _MOST_LINKS = 2_000
 """Maximum number of links of a page, because each passage is searched for all of them."""
-MOST_NAMED = 5
-"""Maximum number of files of one suffix that are listed by name; the others are counted."""
+_OTHER_CONTENT = {b"%PDF-": ".pdf", b"{\\rtf": ".rtf"}
+"""Beginnings of files that would also be readable as text, by the suffix they should have."""
 
 _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
@@ -114,6 +114,8 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
+    if not data:
+        raise NoDocumentError("the file is empty")
     marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
     if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
         raise NoDocumentError(
@@ -169,6 +171,9 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
 
 def clean_page(page: Page) -> Page:
     """Return the page without hidden characters and with labels of limited length."""
+    warnings = page.warnings
+    if len(page.links) > _MOST_LINKS:
+        warnings += (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
     return replace(
         page,
         source=clean_label(page.source, _LONGEST_ADDRESS),
@@ -182,9 +187,13 @@ def clean_page(page: Page) -> Page:
         language=None if page.language is None else clean_label(page.language),
         url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
         prepared=None if page.prepared is None else _clean_prepared(page.prepared),
-        warnings=_warnings((*page.warnings, *_describe_left_links(page))),
+        warnings=_warnings(warnings),
         version=clean_label(page.version),
-        links=tuple(_select_links(page.links)),
+        links=tuple(
+            (label, address)
+            for label, address in page.links[:_MOST_LINKS]
+            if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS
+        ),
     )
 
 
@@ -208,20 +217,8 @@ def is_media(suffix: str) -> bool:
 
 
 def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
-    """Return files with the reasons why they are not read; many files of one suffix are combined
-    into one line.
-    """
-    by_suffix: dict[str, list[PurePosixPath]] = {}
-    for path in sorted(paths):
-        by_suffix.setdefault(path.suffix.lower(), []).append(path)
-    listed: list[tuple[PurePosixPath, str]] = []
-    for suffix, same_kind in sorted(by_suffix.items()):
-        listed += ((path, explain_skip(path)) for path in same_kind[:MOST_NAMED])
-        left = len(same_kind) - MOST_NAMED
-        if left > 0:
-            named = f"{left} more files {suffix or 'without a suffix'}"
-            listed.append((PurePosixPath(named), explain_skip(same_kind[0])))
-    return listed
+    """Return files with the reasons why they are not read."""
+    return [(path, explain_skip(path)) for path in sorted(paths)]
 
 
 def _read(item: Item, suffix: str, location: Location) -> Page:
@@ -243,7 +240,19 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         raise WrongFormatError(
             f"expected one of {known}, found {suffix or 'no suffix'!r}: {reason}"
         )
-    return find_reader(READERS[suffix])(item.data, item.source)
+    return _read_file(item, suffix)
+
+
+def _read_file(item: Item, suffix: str) -> Page:
+    for sign, right in _OTHER_CONTENT.items():
+        if suffix != right and item.data.startswith(sign):
+            raise WrongFormatError(f"the name ends with {suffix}, but the content is {right}")
+    try:
+        return find_reader(READERS[suffix])(item.data, item.source)
+    except WrongFormatError as error:
+        if item.data:
+            raise
+        raise WrongFormatError("the file is empty") from error
 
 
 def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
@@ -265,19 +274,6 @@ def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) 
         url=page.url if location.url is None else location.url,
         id=None if location.is_foreign else page.id,
     )
-
-
-def _select_links(links: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the links whose labels are short enough to be kept by passages."""
-    for label, address in links[:_MOST_LINKS]:
-        if len(label) <= LONGEST_LABEL and len(address) <= _LONGEST_ADDRESS:
-            yield label, address
-
-
-def _describe_left_links(page: Page) -> Sequence[str]:
-    if len(page.links) <= _MOST_LINKS:
-        return ()
-    return (f"only the first {_MOST_LINKS} of {len(page.links)} links are kept",)
 
 
 def _block(block: Block) -> Block:

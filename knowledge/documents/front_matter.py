@@ -77,7 +77,7 @@ def take(text: str) -> tuple[FrontMatter, str]:
     fields = [(name, value) for name, value in written if name.casefold() not in _USED]
     shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
     left = [name for name, value in fields if not _is_statement(value)]
-    left_out = LeftOut("field of the front matter", len(left), _SETTING, tuple(left[:5]))
+    left_out = LeftOut("front matter field", len(left), _SETTING, tuple(left[:5]))
     return (
         replace(
             _from_mapping(stated),

@@ -167,21 +167,20 @@ def read_number(stated: str | None, default: int) -> int:
 def write_number(number: int, style: str) -> str:
     """Return a number in a numbering style, such as `lowerRoman`, `i` or `romanLc`."""
     style = NUMBERINGS.get(style, style)
-    if style in ("lowerLetter", "upperLetter") and number > 0:
-        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
-        return letter if style == "lowerLetter" else letter.upper()
-    if style in ("lower-alpha", "upper-alpha") and number > 0:
-        letters = _write_letters(number)
-        return letters if style == "lower-alpha" else letters.upper()
-    if style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
-        roman = _write_roman(number)
-        return roman if style == "lowerRoman" else roman.upper()
-    if style in ("russianLower", "russianUpper") and 0 < number <= len(_RUSSIAN):
-        letter = _RUSSIAN[number - 1]
-        return letter if style == "russianLower" else letter.upper()
+    lower = style.replace("upper", "lower").replace("Upper", "Lower")
     if style == "none":
         return ""
-    return f"{number:02d}" if style == "decimalZero" else str(number)
+    if lower == "lowerLetter" and number > 0:
+        written = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
+    elif lower == "lower-alpha" and number > 0:
+        written = _write_letters(number)
+    elif lower == "lowerRoman" and 0 < number < _LARGEST_ROMAN:
+        written = _write_roman(number)
+    elif lower == "russianLower" and 0 < number <= len(_RUSSIAN):
+        written = _RUSSIAN[number - 1]
+    else:
+        return f"{number:02d}" if style == "decimalZero" else str(number)
+    return written if style == lower else written.upper()
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:

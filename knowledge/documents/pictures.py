@@ -38,8 +38,10 @@ _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNOREC
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
 _BEYOND_LIMITS = "the document has too many pictures, or too large ones"
-_NOT_PRESENT = "its file is not among the documents"
-_UNKNOWN_FORMAT = "its format is not supported"
+_NOT_PRESENT = "the file is not among the documents"
+_SIGNS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg",
+          b"GIF87a": "image/gif", b"GIF89a": "image/gif"}  # fmt: skip
+_UNKNOWN_FORMAT = "the format is not supported"
 
 
 @dataclass(slots=True)
@@ -139,15 +141,9 @@ def recognise_type(data: bytes) -> str | None:
     """Return the media type of a picture, determined by its first bytes; None if it is not
     supported.
     """
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-        return "image/webp"
-    return None
+    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
+    known = (kind for sign, kind in _SIGNS.items() if data.startswith(sign))
+    return "image/webp" if is_webp else next(known, None)
 
 
 def measure(data: bytes, media_type: str) -> tuple[int, int]:

@@ -75,7 +75,7 @@ def read_inner_file(
     """
     module = READERS.get(PurePosixPath(name).suffix.lower())
     if module is None:
-        left_out.add(what, "its format is not read inside other files", name=name)
+        left_out.add(what, "the format is not read inside other files", name=name)
         return ()
     if _depth.get() >= DEEPEST_FILES:
         left_out.add(

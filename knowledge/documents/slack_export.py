@@ -93,13 +93,14 @@ def restore_conversations(
     for root in roots:
         inside = [file for file in listing.files if file.path.is_relative_to(root)]
         workspace = _read_workspace(root, by_path, listing)
-        lists = [name for path in _LISTS for name in _list_names(by_path[root / path])]
+        files = [by_path[root / name] for name in _LISTS]
+        lists = [name for file in files for name in (file.path, *file.origins)]
         channels: dict[str, list[FoundFile]] = defaultdict(list)
         for file in inside:
             if _DAY.match(file.path.name) and file.path.parent.parent == root:
                 channels[file.path.parent.name].append(file)
         used = {file.path for days in channels.values() for file in days}
-        used |= {file.path for file in inside if file.path.parent == root and _is_list(file.path)}
+        used |= {path for path in by_path if path.parent == root and path.suffix == ".json"}
         listing.files[:] = [file for file in listing.files if file.path not in used]
         for name, days in sorted(channels.items()):
             posts = [post for day in days for post in _read_posts(day, listing)]
@@ -114,14 +115,6 @@ def restore_conversations(
                     addresses[file.path] = f"{place}/p{moment.replace('.', '')}"
     listing.files.sort(key=lambda file: file.path)
     return addresses
-
-
-def _list_names(file: FoundFile) -> tuple[PurePosixPath, ...]:
-    return (file.path, *file.origins)
-
-
-def _is_list(path: PurePosixPath) -> bool:
-    return path.suffix == ".json"
 
 
 def _read_workspace(
@@ -139,7 +132,7 @@ def _read_workspace(
 
 
 def _read_posts(day: FoundFile, listing: FolderListing) -> list[Post]:
-    names = _list_names(day)
+    names = (day.path, *day.origins)
     stated = (
         {**post, "text": "\n".join(_list_texts(post)), _NAMES: names}
         for post in _read_list(day, listing)

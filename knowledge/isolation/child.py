@@ -141,7 +141,7 @@ def _read(request: ReadRequest) -> tuple[Kind, bytes]:
     if request.wanted is Kind.LINKS:
         return Kind.LINKS, encode_links(read_links(request.item.data))
     if request.wanted is Kind.MAIL:
-        return Kind.MAIL, encode_mail(parse_mail(request.item.data).without_markup())
+        return Kind.MAIL, encode_mail(parse_mail(request.item.data))
     if request.wanted is Kind.TITLE:
         page = formats.read(request.item, request.path, request.location)
         return Kind.TITLE, name_folder(page, request.location.name).encode()

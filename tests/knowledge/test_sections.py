@@ -23,7 +23,7 @@ def words(text: str) -> list[str]:
 def test_a_page_cut_and_joined_says_everything_once(path: Path) -> None:
     page = replace(markdown.read(path.read_bytes(), path.name), name="page")
 
-    sections = join_chunks(chunking.split_page(page, "page"))
+    sections = join_chunks(chunking.name_chunks(chunking.passages(page), "page"))
 
     assert sections
     for section in sections:
@@ -52,9 +52,9 @@ def test_rows_of_a_table_with_a_long_header_stay_rows() -> None:
     table = "\n".join((header, "|---|---|---|", *rows))
     page = Page(source="duties.md", title="Duties", blocks=(Block(BlockKind.TABLE, table),))
 
-    [section] = join_chunks(chunking.split_page(page, "page"))
+    [section] = join_chunks(chunking.name_chunks(chunking.passages(page), "page"))
 
-    assert len(chunking.split_page(page, "page")) > 2
+    assert len(chunking.name_chunks(chunking.passages(page), "page")) > 2
     assert section.text.startswith(header)
     assert [line for line in section.text.split("\n") if line.startswith("| duty")] == rows
 
@@ -65,7 +65,7 @@ def test_parts_of_long_code_stay_code(info: str) -> None:
     code = "\n".join((f"```{info}", *lines, "```"))
     page = Page(source="script.md", title="Script", blocks=(Block(BlockKind.CODE, code),))
 
-    [section] = join_chunks(chunking.split_page(page, "page"))
+    [section] = join_chunks(chunking.name_chunks(chunking.passages(page), "page"))
 
     parts = section.text.split("\n\n")
     assert len(parts) > 1

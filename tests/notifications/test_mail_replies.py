@@ -149,7 +149,7 @@ class Desk:
 
 
 def parse(mail: bytes) -> ParsedMail:
-    return parse_mail(mail).without_markup()
+    return parse_mail(mail)
 
 
 class Reader:

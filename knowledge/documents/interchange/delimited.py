@@ -25,8 +25,9 @@ _LONGEST_CELL = 1_000_000
 _MOST_ROWS = 1_000_000
 _TITLES = frozenset({"title", "name", "article title", "titel", "titre", "question", "subject"})
 _BODIES = frozenset({"body", "content", "html", "article body", "answer", "text", "inhalt"})
-_PLACES = ("category", "section", "folder")
-_DRAFTS = frozenset({"draft", "is draft"})
+_PLACES = ("category", "collection", "section", "folder")
+_DRAFTS = frozenset({"draft", "is draft", "state", "status"})
+_UNPUBLISHED = frozenset({"true", "1", "yes", "draft", "unpublished", "archived"})
 _MARKUP = ("</", "<p>", "<br", "<ul>", "<li>")
 _DEEPEST_LEVEL = 6
 
@@ -55,15 +56,13 @@ class ArticleColumns:
         read = {self._title, self._body, self._draft, *self._places}
         for at, name in enumerate(self._names):
             if at not in read and any(_take(row, at) for row in rows):
-                left_out.add(
-                    "column", "it is neither the title, the text nor the section", name=name
-                )
+                left_out.add("column", "neither the title, the text nor the section", name=name)
         last: list[str] = []
         for number, row in enumerate(rows, start=2):
             body = _take(row, self._body)
-            is_draft = _take(row, self._draft).casefold() in ("true", "1", "yes")
+            is_draft = _take(row, self._draft).casefold() in _UNPUBLISHED
             if is_draft or not body:
-                reason = "it is a draft" if is_draft else "it has no text"
+                reason = "not published" if is_draft else "without text"
                 left_out.add("article", reason, name=_take(row, self._title))
                 continue
             places = [name for at in self._places if (name := _take(row, at))]

@@ -55,12 +55,14 @@ def _page(record: Record, source: str) -> Page:
     return replace(page, blocks=tuple(_with_stated_anchors(page.blocks, record.get("headings"))))
 
 
-def _passage(record: Record, source: str) -> Page:
-    return _plain_page(record, source, "passage_id")
+def _passage(record: Record, source: str, key: str = "passage_id") -> Page:
+    paragraphs = (part.strip() for part in _body(record, "text").split("\n"))
+    blocks = tuple(Block(BlockKind.TEXT, " ".join(part.split())) for part in paragraphs if part)
+    return _with_claims(Page(source, "", blocks), record, key)
 
 
 def _unit(record: Record, source: str) -> Page:
-    page = _plain_page(record, source, "unit_id")
+    page = _passage(record, source, "unit_id")
     label = _label(_text(record, "label"))
     return replace(page, title=f"{label} {page.title}".strip())
 
@@ -145,12 +147,6 @@ def _markdown_page(record: Record, source: str, key: str, body: str) -> Page:
     return _with_claims(page, record, key)
 
 
-def _plain_page(record: Record, source: str, key: str) -> Page:
-    paragraphs = (part.strip() for part in _body(record, "text").split("\n"))
-    blocks = tuple(Block(BlockKind.TEXT, " ".join(part.split())) for part in paragraphs if part)
-    return _with_claims(Page(source, "", blocks), record, key)
-
-
 def _with_claims(page: Page, record: Record, key: str) -> Page:
     name = _label(_text(record, key))
     if not name:
@@ -160,7 +156,8 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
     version = parse_stated_version(record.get("version")) or page.version
     return replace(
         page,
-        id=_identify(name, version, record, key),
+        # A page in several versions has an id of its own in each.
+        id=name if key == "id" else f"{name}@{version}" if version else None,
         version=version,
         name=_label(_text(record, "page")) or name,
         title=title or (crumbs[-1] if crumbs else _opening(page)),
@@ -169,13 +166,6 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
         url=_text(record, "url") or page.url,
         groups=_groups(record) or page.groups,
     )
-
-
-def _identify(name: str, version: str, record: Record, key: str) -> str | None:
-    """Return the id that a line states, made unique for each version of a page."""
-    if key == "id":
-        return name
-    return f"{name}@{version}" if version else None
 
 
 def _groups(record: Record) -> tuple[str, ...]:
@@ -225,13 +215,9 @@ def _text(record: Record, key: str) -> str:
 def _texts(record: Record, key: str) -> tuple[str, ...]:
     value = record.get(key)
     items = value[:_MOST_ITEMS] if isinstance(value, list) else []
-    texts = (clean_text(_chunk_text(item)).strip() for item in items)
-    return tuple(text for text in texts if text)
-
-
-def _chunk_text(item: object) -> str:
-    text = item.get("text") if isinstance(item, dict) else item
-    return text if isinstance(text, str) else ""
+    texts = (item.get("text") if isinstance(item, dict) else item for item in items)
+    cleaned = (clean_text(text).strip() for text in texts if isinstance(text, str))
+    return tuple(text for text in cleaned if text)
 
 
 def _label(text: str) -> str:

@@ -57,12 +57,28 @@ _COPIED_DATE = re.compile(
 _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
-_REPEATED = ("repeated paragraph", "it occurs earlier in the same file")
+_REPEATED = ("repeated paragraph", "already read earlier in the same file")
 _EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "ORGANIZER",
                  "STATUS", "DESCRIPTION")  # fmt: skip
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")
+_ENCRYPTED = "encrypted; decrypt the message in a mail program and save its text"
+_NO_TEXT = "signatures contain no text"
+# Content that only mail programs open, by a sign near its beginning. Those of S/MIME are
+# identifiers of content types (RFC 5652, RFC 5083).
+_UNOPENED = {
+    b"\x78\x9f\x3e\x22": "packed in a format of Outlook (TNEF); save the message as .msg "
+    "in Outlook, or ask for a message in HTML",
+    b"-----BEGIN PGP MESSAGE": _ENCRYPTED,
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x03": _ENCRYPTED,
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x09\x10\x01\x17": _ENCRYPTED,
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02": "inside a signature (S/MIME); open the message in "
+    "a mail program and save its text",
+    b"-----BEGIN PGP SIGNATURE": _NO_TEXT,
+}
+_SIGN_BYTES = 64
+_ARMOUR = "-----BEGIN PGP "
 SUFFIX = ".eml"
 _MOST_BYTES = 64 * 1024
 _MOST_IDS = 100
@@ -98,7 +114,7 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
             raise TooLargeError(f"a mailbox can have at most {_MOST_MESSAGES} messages")
         mail = parse_mail(raw)
         if _is_deleted(mail):
-            left_out.add("message", "it is marked as deleted in the mailbox")
+            left_out.add("message", "marked as deleted in the mailbox")
             continue
         subject = mail.read_header("Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
@@ -191,13 +207,41 @@ def _write_part(
 
 def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
     inner: tuple[Block, ...] = ()
-    if part.data:
+    if reason := _explain_unopened(part):
+        left_out.add("attachment", reason, name=part.name)
+    elif part.data:
         inner = read_inner_file(part.data, part.name, left_out, what="attachment")
     else:
-        left_out.add("attachment", "it has no content that can be read", name=part.name)
+        left_out.add("attachment", "without readable content", name=part.name)
     if inner:
         yield Block(BlockKind.HEADING, part.name, 3)
         yield from inner
+
+
+def _explain_unopened(part: MailPart) -> str:
+    """Return why only a mail program can open a file; empty if it is not such a file."""
+    if part.name.lower().endswith((".p7s", "pkcs7-signature")):
+        return _NO_TEXT
+    beginning = part.data[:_SIGN_BYTES]
+    return next((reason for sign, reason in _UNOPENED.items() if sign in beginning), "")
+
+
+def _remove_armour(text: str, left_out: LeftOutCounts) -> str:
+    """Return text without its encrypted parts and signatures (OpenPGP, RFC 9580)."""
+    shown, *parts = text.split(_ARMOUR)
+    for part in parts:
+        kind = part.partition("-----")[0]
+        _, end, rest = part.partition(f"-----END PGP {kind}-----")
+        if kind == "SIGNED MESSAGE":
+            # Lines that begin with a hyphen are escaped.
+            shown += part.partition("\n\n")[2].replace("\n- ", "\n")
+        elif kind in ("MESSAGE", "SIGNATURE") and end:
+            is_text = kind == "MESSAGE"
+            left_out.add(*(("encrypted text", _ENCRYPTED) if is_text else ("signature", _NO_TEXT)))
+            shown += rest
+        else:
+            shown += f"{_ARMOUR}{part}"
+    return shown
 
 
 def _write_events(calendar: str) -> Iterator[str]:
@@ -234,11 +278,11 @@ def _write_plain(
     """Yield the paragraphs of plain text, without the quotation marks (`>`)."""
     paragraphs = [
         message_paragraph
-        for message_paragraph in _paragraphs(text.split("\n"))
+        for message_paragraph in _paragraphs(_remove_armour(text, left_out).split("\n"))
         if "".join(message_paragraph.lines).strip()
     ]
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
-    left_out.add("paragraph of a signature", "it names the sender", len(signatures))
+    left_out.add("signature paragraph", "only names the sender", len(signatures))
     paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""
@@ -250,7 +294,7 @@ def _write_plain(
                 yield Block(BlockKind.TEXT, joined)
             continue
         if paragraph.depth and is_answer_first and not keeps_quotations:
-            left_out.add("quotation", "it is in another message of the source")
+            left_out.add("quotation", "already in another message of the source")
             continue
         if not (is_code := _looks_like_code(paragraph.lines)) and not _is_new(joined, seen):
             left_out.add(*_REPEATED)

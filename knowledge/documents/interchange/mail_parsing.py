@@ -8,7 +8,7 @@ simplest policy. Code outside of ingestion uses
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.errors import MessageError
 from email.header import decode_header
@@ -59,30 +59,17 @@ class ParsedMail:
     """One e-mail. `headers` maps each name (in lower case) to its first header, decoded and on one
     line. `addresses` maps it to the addresses in all headers of that name, in lower case.
 
-    `text` is the first plain text, `html` the first HTML if there is no plain text. `attachments`
-    are the names or types of the parts that were not read.
+    `text` is the first plain text, or that of the first HTML without quotations.
     """
 
     content_type: str
     headers: dict[str, str] = field(default_factory=dict)
     addresses: dict[str, list[str]] = field(default_factory=dict)
     text: str = ""
-    html: str = ""
-    attachments: list[str] = field(default_factory=list)
 
     def read_header(self, name: str) -> str:
         """Return a header on one line; empty if it is missing."""
         return self.headers.get(name.lower(), "")
-
-    def without_markup(self) -> "ParsedMail":
-        """Return the mail with the text of its HTML, without quotations, as `text`."""
-        if self.text or not self.html:
-            return replace(self, html="")
-        page = LexborHTMLParser(self.html)
-        for quoted in page.css("blockquote, style, script, head"):
-            quoted.decompose()
-        text = "" if page.body is None else page.body.text(separator="\n")
-        return replace(self, text=text, html="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +101,12 @@ def parse_mail(data: bytes) -> ParsedMail:
     try:
         message = message_from_bytes(data, policy=_POLICY)
         raw = [(name.lower(), value) for name, value in message.raw_items()][:_MOST_HEADERS]
-        parts = list(_list_parts(message))
-        attached = [part for part in parts if _is_attachment(part)]
-        read = [part for part in parts if not _is_attachment(part)]
-        text = _find_text(read, "text/plain")
-        html = "" if text else _find_text(read, "text/html")
+        parts = [part for part in _list_parts(message) if not _is_attachment(part)]
         return ParsedMail(
             message.get_content_type(),
             {name: _decode(value) for name, value in reversed(raw) if name in _TEXTS},
             {name: _read_addresses(raw, name) for name in _ADDRESSES},
-            text,
-            html,
-            [_name_attachment(part) for part in attached],
+            _find_text(parts, "text/plain") or _remove_markup(_find_text(parts, "text/html")),
         )
     except _FAULTS as error:
         raise WrongFormatError(f"the e-mail is damaged: {error!s:.120}") from error
@@ -160,6 +141,8 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
             yield MailPart("text", "\n".join(fields))
             yield from _list_content(message, depth + 1)
     elif inner:
+        # The first part of encrypted content only names the method (RFC 1847).
+        inner = inner[-1:] if kind == "multipart/encrypted" else inner
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
@@ -215,11 +198,16 @@ def _has_struck_text(part: MailPart) -> bool:
 def _list_words(part: MailPart) -> frozenset[str]:
     text = part.text if part.kind in ("text", "html") else ""
     if part.kind == "html":
-        page = LexborHTMLParser(text)
-        for unseen in page.css("style, script, head"):
-            unseen.decompose()
-        text = page.body.text(separator=" ") if page.body is not None else ""
+        text = _remove_markup(text, "style, script, head")
     return frozenset(text.split())
+
+
+def _remove_markup(html: str, unseen: str = "blockquote, style, script, head") -> str:
+    """Return the text of HTML without the elements that match a selector."""
+    page = LexborHTMLParser(html)
+    for element in page.css(unseen):
+        element.decompose()
+    return "" if page.body is None else page.body.text(separator="\n")
 
 
 def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:

@@ -12,6 +12,7 @@ from typing import Any
 from knowledge.documents.decoding import MAX_BYTES, clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.interchange import mail
+from knowledge.documents.interchange.mail_parsing import make_line
 from knowledge.documents.markup.html import find_charset
 from knowledge.documents.page import Page
 
@@ -103,7 +104,7 @@ def read(data: bytes, source: str) -> Page:
 
 def _make_message(folder: _Folder, depth: int) -> EmailMessage:
     message = EmailMessage()
-    subject = _line(folder.read_text(_SUBJECT))
+    subject = make_line(folder.read_text(_SUBJECT))
     body, markup = folder.read_text(_BODY), folder.read_text(_HTML)
     if not (subject or body or markup):
         raise ValueError("no message")
@@ -118,7 +119,7 @@ def _make_message(folder: _Folder, depth: int) -> EmailMessage:
         "Date": str(headers.get("Date", "")) or folder.read_date(),
     }
     for name, value in stated.items():
-        if line := _line(value):
+        if line := make_line(value):
             message[name] = line
     if body.strip():
         message.set_content(body)
@@ -129,11 +130,7 @@ def _make_message(folder: _Folder, depth: int) -> EmailMessage:
         if inner and inner[0].read_text(_SUBJECT, _BODY, _HTML):
             message.add_attachment(_make_message(inner[0], depth + 1))
         else:
-            name = _line(attachment.read_text(*_NAMES)) or "attachment"
+            name = make_line(attachment.read_text(*_NAMES)) or "attachment"
             data = attachment.read(_CONTENT)
             message.add_attachment(data, "application", "octet-stream", filename=name)
     return message
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

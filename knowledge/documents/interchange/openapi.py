@@ -137,7 +137,8 @@ def _write_operation(
     if operation.get("deprecated") is True:
         blocks.append(Block(BlockKind.TEXT, f"`{name}` is deprecated."))
     blocks += _write_parameters(references, operation)
-    blocks += _write_body(references, operation)
+    if body := references.resolve(operation.get("requestBody")):
+        blocks += _write_body(references, body)
     blocks += _write_responses(references, operation)
     interface = _text(_mapping(document, "info"), "title")
     tags = tuple(tag for tag in operation.get("tags") or () if isinstance(tag, str))
@@ -169,15 +170,11 @@ def _write_parameters(references: References, operation: Value) -> Iterator[Bloc
         header = ("Parameter", "In", "Type", "Required", "Description")
         yield Block(BlockKind.TABLE, write_rows(header, rows))
     if body is not None:
-        yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
-        yield from _describe(body)
+        yield from _write_body(references, body)
         yield from _write_schema(references, body.get("schema"))
 
 
-def _write_body(references: References, operation: Value) -> Iterator[Block]:
-    body = references.resolve(operation.get("requestBody"))
-    if not body:
-        return
+def _write_body(references: References, body: Value) -> Iterator[Block]:
     yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
     yield from _describe(body)
     yield from _write_content(references, body)
@@ -318,7 +315,8 @@ def name_type(references: References, schema: Value) -> str:
     values = schema.get("enum") or items.get("enum")
     if isinstance(values, list) and values:
         shown = (f"`{_write_scalar(value)}`" for value in values[:_MOST_VALUES])
-        named += f", one of {', '.join(shown)}"
+        more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+        named += f", one of {', '.join(shown)}{more}"
     for key, words in _LIMITS.items():
         if isinstance(schema.get(key), Scalar):
             named += f", {words.format(_write_scalar(schema[key]))}"

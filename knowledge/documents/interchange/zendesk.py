@@ -1,7 +1,7 @@
 """Extracts the articles from an export of a Zendesk help centre, in the JSON of the Zendesk API.
 
 `articles` have `id`, `title`, `body` (HTML) and `html_url`; `sections` and `categories` in the same
-file provide their breadcrumbs. Drafts are left out.
+file provide their breadcrumbs. Drafts are left out, which the first page reports.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.page import Page
+from knowledge.documents.page import LeftOutCounts, Page
 
 MARK = b'"articles"'
 _MOST_ARTICLES = 100_000
@@ -32,8 +32,11 @@ def split_articles(data: bytes, source: str) -> Iterator[Page]:
         raise NoDocumentError("it contains data, but no articles with title and body")
     sections = {entry.get("id"): entry for entry in _read_entries(export, "sections")}
     categories = {entry.get("id"): entry for entry in _read_entries(export, "categories")}
-    for article in articles[:_MOST_ARTICLES]:
-        if article.get("draft") or not article.get("body"):
+    published = [article for article in articles if not article.get("draft")]
+    left_out = LeftOutCounts()
+    left_out.add("article", "not published", len(articles) - len(published))
+    for article in published[:_MOST_ARTICLES]:
+        if not article.get("body"):
             continue
         page = html.read(str(article["body"]).encode("utf-8", "replace"), source)
         title = _write(article.get("title") or page.title)
@@ -49,7 +52,9 @@ def split_articles(data: bytes, source: str) -> Iterator[Page]:
             keywords=tuple(_write(label) for label in labels) if isinstance(labels, list) else (),
             language=_write(article["locale"]) if article.get("locale") else None,
             url=_write(article["html_url"]) if article.get("html_url") else None,
+            left_out=(*page.left_out, *left_out.list()),
         )
+        left_out = LeftOutCounts()
 
 
 def _write(value: object) -> str:

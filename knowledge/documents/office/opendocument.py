@@ -319,7 +319,7 @@ class _Reader:
         elif (local_name(element.tag), len(element)) == ("object", 1):
             root = element[0]
         else:
-            self.left_out.add("embedded file", "its format is not read inside other files")
+            self.left_out.add("embedded file", "the format is not read inside other files")
             return
         if local_name(root.tag) == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))

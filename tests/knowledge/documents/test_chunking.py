@@ -14,7 +14,7 @@ from knowledge.documents.page import Block, BlockKind, Page
 
 def cut(text: str, title: str = "Guide") -> tuple[Chunk, ...]:
     page = Page(source="guide.md", title=title, blocks=markdown.blocks_of(text))
-    return chunking.split_page(page, "guide")
+    return chunking.name_chunks(chunking.passages(page), "guide")
 
 
 def prose(sentence_count: int) -> str:
@@ -115,7 +115,7 @@ def test_a_long_row_becomes_rows_with_its_label_below_the_same_columns() -> None
         ["H2", "None.", "7 bar"],
     )
 
-    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+    chunks = [rows_of(chunk.text) for chunk in chunking.name_chunks(chunking.passages(page), "t")]
 
     rows = [row for header, _, *body in chunks for row in body]
     assert all(header == ["Hose", "Instruction", "Pressure"] for header, *_ in chunks)
@@ -129,7 +129,7 @@ def test_a_table_of_many_columns_keeps_the_name_of_every_column_and_row(count: i
     names = ["Device", *(f"Attribute number {n}" for n in range(1, count))]
     page = table_page(names, *([f"D{r}", *(f"v{r}.{n}" for n in range(1, count))] for r in "123"))
 
-    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+    chunks = [rows_of(chunk.text) for chunk in chunking.name_chunks(chunking.passages(page), "t")]
 
     read = {
         (row[0], name): value
@@ -150,7 +150,7 @@ def test_a_long_name_of_a_column_is_stated_once_and_stays_above_every_row() -> N
         ["Device", name, "Price"], *([f"D{n}", f"v{n}", f"{n} EUR"] for n in range(60))
     )
 
-    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(page, "t")]
+    chunks = [rows_of(chunk.text) for chunk in chunking.name_chunks(chunking.passages(page), "t")]
 
     stated = [chunk for chunk in chunks if len(chunk) == 2]
     assert name in " ".join(header[1] for header, _ in stated)
@@ -167,7 +167,10 @@ def test_a_row_with_more_cells_than_a_long_header_keeps_names_and_label() -> Non
     names = ["Device", *(f"Attribute number {n}" for n in range(1, 40))]
     rows = ([f"D{r}", *(f"v{r}.{n}" for n in range(1, 42))] for r in "123")
 
-    chunks = [rows_of(chunk.text) for chunk in chunking.split_page(table_page(names, *rows), "t")]
+    chunks = [
+        rows_of(chunk.text)
+        for chunk in chunking.name_chunks(chunking.passages(table_page(names, *rows)), "t")
+    ]
 
     read = {
         (row[0], value): name
@@ -188,7 +191,7 @@ def test_every_part_of_struck_out_text_is_marked(kind: BlockKind) -> None:
     text = f"Valid since May. ~~{' '.join(old)}~~ The fare is `~~` 5 euros, or ~~ 7."
     page = Page("t.md", "T", (Block(kind, text),))
 
-    chunks = chunking.split_page(page, "t")
+    chunks = chunking.name_chunks(chunking.passages(page), "t")
 
     assert len(chunks) > 2
     assert all(f"~~{line}~~" in "".join(c.text for c in chunks) for line in old)
@@ -250,7 +253,9 @@ def test_a_table_grows_by_a_bounded_factor_whatever_its_header(
         table = "\n".join(rows(size))
         page = Page(source="t.md", title="T", blocks=(Block(BlockKind.TABLE, table),))
 
-        written = sum(len(chunk.text) for chunk in chunking.split_page(page, "t"))
+        written = sum(
+            len(chunk.text) for chunk in chunking.name_chunks(chunking.passages(page), "t")
+        )
 
         assert written <= (chunking.HEADER_SHARE + 2) * len(table) + 2_000
 
@@ -283,7 +288,7 @@ def test_a_chunk_keeps_a_bounded_number_of_links() -> None:
     text = " ".join(label for label, _ in links)
     page = Page(source="g.md", title="G", blocks=(Block(BlockKind.TEXT, text),), links=links)
 
-    chunks = chunking.split_page(page, "g")
+    chunks = chunking.name_chunks(chunking.passages(page), "g")
 
     assert max(len(chunk.links) for chunk in chunks) == chunking.MOST_LINKS
 
@@ -321,7 +326,7 @@ def test_pages_of_a_print_are_places_of_their_own() -> None:
         Block(BlockKind.TEXT, "Two.", 0, "page=2"),
     )
 
-    chunks = chunking.split_page(Page("a.pdf", "A", blocks), "a")
+    chunks = chunking.name_chunks(chunking.passages(Page("a.pdf", "A", blocks)), "a")
 
     assert [(chunk.text, chunk.anchor) for chunk in chunks] == [
         ("One.", "page=1"),
@@ -352,7 +357,7 @@ def test_embedded_text_states_its_location_once(
 def test_no_word_is_lost_whatever_the_text(text: str) -> None:
     page = Page("g.md", "Guide", (Block(BlockKind.TEXT, text),))
 
-    result = "".join(chunk.text for chunk in chunking.split_page(page, "g"))
+    result = "".join(chunk.text for chunk in chunking.name_chunks(chunking.passages(page), "g"))
 
     assert "".join(result.split()) == "".join(keep_literal(text).split())
 
@@ -361,6 +366,6 @@ def test_a_paragraph_of_an_item_s_form_is_told_from_the_item() -> None:
     kinds = (BlockKind.TEXT, BlockKind.ITEM)
     page = Page("g.md", "Guide", tuple(Block(kind, "- 5 K") for kind in kinds))
 
-    (chunk,) = chunking.split_page(page, "g")
+    (chunk,) = chunking.name_chunks(chunking.passages(page), "g")
 
     assert chunk.text == "\\- 5 K\n- 5 K"

@@ -66,7 +66,8 @@ OTHER = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 @pytest.mark.slow
 async def test_pages_of_notion_have_titles_without_ids_and_addresses(desk: Desk) -> None:
-    export = f"Export-{'1' * 8}-2222-3333-4444-{'5' * 12}"
+    identity = f"{'1' * 8}-2222-3333-4444-{'5' * 12}"
+    export = f"{identity}_ExportBlock-{identity}"
     archive = write_zip(
         desk.folder / "notion.zip",
         {
@@ -407,3 +408,66 @@ async def test_an_archive_with_rules_of_access_is_refused(desk: Desk, name: str)
 
     assert desk.index.documents == {}
     assert "access rules (refdesk.toml) are supported in folders only" in result.failed[0][1]
+
+
+async def test_a_table_of_notion_that_is_also_exported_complete_is_read_once(desk: Desk) -> None:
+    archive = write_zip(
+        desk.folder / "notion.zip",
+        {
+            f"Rates {LEAVE}.csv": "Name,Rate\nHotel,120\n",
+            f"Rates {LEAVE}_all.csv": "Name,Rate\nHotel,120\nTaxi,20\n",
+        },
+    )
+
+    result = await desk.ingest(archive)
+
+    (document,) = desk.index.documents.values()
+    assert (document.id, "Taxi" in document.content) == ("notion.zip/Rates.csv", True)
+    reason = f"a filtered copy of the table Rates {LEAVE}_all.csv"
+    assert result.skipped == ((f"notion.zip/Rates {LEAVE}.csv", reason),)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("[Content_Types].xml", "it is an Office file"), ("entities.xml", "it is an XML export of")],
+)
+async def test_an_archive_that_is_no_export_is_named_as_what_it_is(
+    desk: Desk, name: str, reason: str
+) -> None:
+    archive = write_zip(desk.folder / "a.zip", {name: "<a/>", "word/document.xml": "<a/>"})
+
+    ((source, stated),) = (await desk.ingest(archive)).failed
+
+    assert source == "a.zip"
+    assert stated.startswith(reason)
+
+
+async def test_unpublished_articles_are_counted(desk: Desk) -> None:
+    desk.write(
+        "help.csv",
+        "title,state,collection,body\nRefunds,published,Billing,<p>Within 14 days.</p>\n"
+        "Prices,draft,Billing,<p>Not decided.</p>\n",
+    )
+    desk.write(
+        "help.json",
+        '{"articles": [{"id": 1, "title": "Fees", "body": "<p>3 %</p>", "draft": true},'
+        '{"id": 2, "title": "Rent", "body": "<p>700 EUR</p>"}]}',
+    )
+
+    result = await desk.ingest()
+
+    texts = " ".join(document.content for document in desk.index.documents.values())
+    assert "Within 14 days." in texts
+    assert "700 EUR" in texts
+    assert "Not decided" not in texts
+    assert "3 %" not in texts
+    assert sum(part.count for _, part in result.left_out if part.what == "article") == 2
+
+
+async def test_files_that_office_creates_while_a_document_is_open_are_ignored(desk: Desk) -> None:
+    desk.write("~$policy.docx", b"\x05Ann")
+    desk.write("a.md", "# A\n\nText.\n")
+
+    result = await desk.ingest()
+
+    assert (result.added, result.failed, result.skipped) == (1, (), ())

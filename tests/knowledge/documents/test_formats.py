@@ -1,6 +1,8 @@
 from pathlib import PurePosixPath
 
-from knowledge.documents.formats import MOST_NAMED, explain_skip, list_skipped
+import pytest
+
+from knowledge.documents.formats import explain_skip
 from tests.knowledge.documents.conftest import Desk
 
 
@@ -25,11 +27,30 @@ async def test_skipped_files_of_a_folder_are_listed_with_their_reasons(desk: Des
     assert "skipped logo.png: a picture; it is shown with the pages that refer to it" in desk.lines
 
 
-def test_many_files_of_one_suffix_are_one_line_more() -> None:
-    listed = list_skipped(PurePosixPath(f"{number:02}.png") for number in range(MOST_NAMED + 7))
+async def test_many_files_of_one_suffix_are_all_counted_and_some_are_named(desk: Desk) -> None:
+    for number in range(12):
+        desk.write(f"{number:02}.png", b"\x89PNG")
 
-    assert len(listed) == MOST_NAMED + 1
-    assert str(listed[-1][0]) == "7 more files .png"
+    (left_out,) = (await desk.ingest()).sum_left_out()
+
+    assert left_out.count == 12
+    assert str(left_out).startswith("12 files left out (00.png, 01.png, 02.png, ")
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.pdf", "a.xlsx", "a.epub", "a.eml"])
+async def test_a_file_without_bytes_is_called_empty(desk: Desk, name: str) -> None:
+    desk.write(name, b"")
+
+    assert (await desk.ingest()).failed == ((name, "the file is empty"),)
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html"])
+async def test_a_pdf_with_the_suffix_of_a_text_is_not_read_as_text(desk: Desk, name: str) -> None:
+    desk.write(name, b"%PDF-1.7\n1 0 obj <</Type /Catalog>> endobj\n")
+
+    suffix = PurePosixPath(name).suffix
+    reason = f"the name ends with {suffix}, but the content is .pdf"
+    assert (await desk.ingest()).failed == ((name, reason),)
 
 
 def test_a_suffix_that_nobody_knows_has_a_reason_too() -> None:

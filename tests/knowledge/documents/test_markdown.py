@@ -227,7 +227,7 @@ def test_statements_in_front_are_text_and_settings_of_the_website_are_counted() 
 
     assert page.content == "# VPN\n\nowner: Team Kappa\nvalid_until: 2026-05-31"
     assert [(part.what, part.names) for part in page.left_out] == [
-        ("field of the front matter", ("layout",))
+        ("front matter field", ("layout",))
     ]
 
 

@@ -27,7 +27,7 @@ def page_of(text: str, name: str, **beside: bytes) -> Page:
 
 
 def shown(page: Page) -> list[tuple[str, list[str]]]:
-    passages = chunking.split_page(page, "a")
+    passages = chunking.name_chunks(chunking.passages(page), "a")
     return [
         (passage.text.split("\n")[0], [caption for _, caption in passage.pictures])
         for passage in passages
@@ -83,7 +83,7 @@ def test_html_gives_a_picture_the_caption_of_its_figure() -> None:
         a__png=make_picture("red"),
     )
 
-    (passage,) = chunking.split_page(page, "a")
+    (passage,) = chunking.name_chunks(chunking.passages(page), "a")
     assert [caption for _, caption in passage.pictures] == ["Pump P-40", ""]
 
 

@@ -56,7 +56,7 @@ def test_text_that_a_reply_repeats_from_the_thread_is_left_out() -> None:
     assert texts[1:3] == ["Which courier do we use for Norway?", "The old one stopped in May."]
     assert texts[4:] == ["Hello Ann,", "we use Posten for Norway now."]
     assert [(part.what, part.count) for part in page.left_out] == [
-        ("paragraph of a signature", 1),
+        ("signature paragraph", 1),
         ("repeated paragraph", 2),
     ]
 
@@ -279,3 +279,51 @@ def test_the_fields_of_a_report_about_a_delivery_are_read() -> None:
         "Reporting-MTA: dns; mx.b.c",
         "Final-Recipient: rfc822; ada@b.c\nStatus: 5.1.1",
     ]
+
+
+_TYPE = bytes.fromhex("3082010006092a864886f70d0107")
+"""The beginning of S/MIME content; the next byte is the type (2 signed, 3 encrypted)."""
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("winmail.dat", b"\x78\x9f\x3e\x22" + bytes(40), "packed in a format of Outlook"),
+        ("smime.p7m", _TYPE + b"\x03" + bytes(40), "encrypted; decrypt the message"),
+        ("smime.p7m", _TYPE + b"\x02" + bytes(40), "inside a signature"),
+        ("smime.p7s", _TYPE + b"\x02" + bytes(40), "signatures contain no text"),
+        ("a.asc", b"-----BEGIN PGP MESSAGE-----\n\nhQ==\n", "encrypted; decrypt the message"),
+        ("a.asc", b"-----BEGIN PGP SIGNATURE-----\n\nhQ==\n", "signatures contain no text"),
+    ],
+)
+def test_content_that_only_a_mail_program_opens_is_named_as_such(
+    name: str, data: bytes, reason: str
+) -> None:
+    made = message("Chairs", "See the attachment.")
+    made.add_attachment(data, "application", "octet-stream", filename=name)
+
+    (left_out,) = mail.read(bytes(made), "a.eml").left_out
+
+    assert (left_out.what, left_out.names) == ("attachment", (name,))
+    assert left_out.reason.startswith(reason)
+
+
+def test_the_text_of_a_signed_message_is_read_without_its_armour() -> None:
+    signed = (
+        "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nOffer:\n- - 3 chairs for 400 euros\n"
+        "-----BEGIN PGP SIGNATURE-----\n\niQEzBA==\n-----END PGP SIGNATURE-----\n"
+    )
+    encrypted = "-----BEGIN PGP MESSAGE-----\n\nhQEMA5vJzk7bMt1Z\n-----END PGP MESSAGE-----\n"
+
+    page = mail.read(bytes(message("Chairs", f"{signed}\n{encrypted}")), "a.eml")
+
+    assert [block.text for block in page.blocks[2:]] == ["Offer:\n- 3 chairs for 400 euros"]
+    assert [part.what for part in page.left_out] == ["signature", "encrypted text"]
+
+
+def test_openpgp_text_that_is_not_a_message_is_kept() -> None:
+    key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQEN\n-----END PGP PUBLIC KEY BLOCK-----"
+
+    page = mail.read(bytes(message("Key", key)), "a.eml")
+
+    assert "\n\n".join(block.text for block in page.blocks[2:]) == key
