@@ -272,7 +272,7 @@ class ComplianceOutput(BaseModel, frozen=True):
     readings: tuple[ClauseReading, ...] = ()
     verdicts: tuple[RequirementVerdict, ...] = ()
     notes: tuple[str, ...] = Field(
-        default=(), description="requirements that could not be judged, and why"
+        default=(), description="requirements that could not be judged, by their headings, and why"
     )
 
 
@@ -462,7 +462,7 @@ class SynthesisSource(BaseModel, frozen=True):
     id: str
     place: str
     language: str | None = None
-    text: str
+    text: str = Field(description="empty for the review itself, which says its findings and notes")
 
 
 class SynthesisInputs(SpecialistInputs):
