@@ -186,12 +186,9 @@ def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> C
 def find_named(
     claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
 ) -> list[CitablePassage]:
-    """Return the passages that a citation refers to, without duplicates."""
-    names = dict.fromkeys(map(normalise_name, claim.names))
-    passages = [passage for name in names for passage in by_name.get(name, ())]
-    return list(
-        {citable_passage.passage_id: citable_passage for citable_passage in passages}.values()
-    )
+    """Return the passages that a citation refers to, by the name that fits the fewest."""
+    known = [by_name[name] for name in map(normalise_name, claim.names) if name in by_name]
+    return list({each.passage_id: each for each in min(known, key=len, default=())}.values())
 
 
 def audit_citation(
@@ -392,10 +389,11 @@ def _read_entries(lines: Iterable[str]) -> dict[int, tuple[str, ...]]:
 
 def _list_names(text: str) -> tuple[str, ...]:
     """Return the label and the target of a link or, if the text is not a link, the whole text and
-    the parts before and after its first dash or comma.
+    the parts before and after its first dash or comma, also as a title with a heading.
     """
     link = _LINK.search(text)
-    names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
+    parts = _DASH.split(text, maxsplit=1)
+    names = (link[1], link[2]) if link is not None else (text, " > ".join(parts), *parts)
     cleaned = (name.strip().strip("*_<>").strip() for name in names)
     return tuple(dict.fromkeys(filter(None, cleaned)))
 

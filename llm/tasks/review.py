@@ -155,7 +155,6 @@ class RequirementExtractorInputs(SpecialistInputs):
 class ListedRequirement(BaseModel, frozen=True):
     """An atomic rule that can be verified by itself."""
 
-    id: str = Field(default="", description="an id such as REQ-001; ids are renumbered afterwards")
     source_section: str = Field(description="id of the unit that contains the requirement")
     quotation: str = Field(
         default="", description="the words of the unit that state the requirement, copied exactly"
