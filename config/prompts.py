@@ -22,6 +22,8 @@ from envelope.encoding import remove_hidden_characters
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
+SHARED = ("struck_out",)
+"""The sentences in `shared/` that several prompts have in common; prompts use them as variables."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -118,6 +120,8 @@ def _make_environment() -> ImmutableSandboxedEnvironment:
     )
     environment.filters["data"] = data
     environment.filters["literal"] = escape_brackets
+    for name in SHARED:
+        environment.globals[name] = _read(FOLDER / "shared" / f"{name}.txt").strip()
     environment.policies["json.dumps_kwargs"] = {
         "ensure_ascii": False,
         "default": to_jsonable_python,
@@ -174,7 +178,7 @@ def _compile(part: str) -> _CompiledPart:
     # Cached, because assistants share most prompts, and compiling all takes a quarter of a second.
     environment = _make_environment()
     tree = environment.parse(part)
-    variables = frozenset(find_undeclared_variables(tree))
+    variables = frozenset(find_undeclared_variables(tree)).difference(SHARED)
     refers = any(True for _ in find_referenced_templates(tree))
     return _CompiledPart(environment.from_string(tree), variables, refers=refers)
 

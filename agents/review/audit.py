@@ -19,6 +19,7 @@ from agents.review.requirements import TextPlace
 from citations.claims import UnitKind, citations, split_units
 from citations.legal_references import LABELS, list_part_numbers, list_references
 from citations.marking import remove_marks
+from citations.verbatim import remove_struck
 from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 
@@ -34,6 +35,8 @@ _SOURCES = re.compile(
 _ENTRY = re.compile(
     r"[\s*+-]{0,8}(?:((?:\[\^?\d{1,4}\]){1,20})|(\d{1,4})[.)])[:.]?\s{0,8}(\S[^\n]*)"
 )
+_NEXT_ENTRY = re.compile(r"[ \t](?=\[\^?\d{1,4}\][ \t:.])")
+"""Where an entry begins if a document was read without the line breaks in its paragraphs."""
 _DEFINITION = re.compile(r"(?m)^[ ]{0,3}\[(\^?)([^\[\]\n]{1,60})\]:[ \t]{0,8}(\S[^\n]*)$")
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\n]{1,60})\]")
 _NUMBER_LINK = re.compile(r"(?<!!)\[(?:(\d{1,4})|\[(\d{1,4})\])\]\(([^()\s]{1,500})\)")
@@ -142,19 +145,20 @@ class CitationAudit(BaseModel, frozen=True):
 
 
 def read_citations(text: str) -> ReadAnswer:
-    """Return the citations in an answer, ignoring code."""
+    """Return the citations in an answer, ignoring code and struck-out text."""
     body, listed = _split_sources(text)
     body = _read_definitions(body, listed)
     claims: list[CitedClaim] = []
     uncited: list[str] = []
     before = ""
     for unit in split_units(body):
-        if unit.kind in {UnitKind.CODE, UnitKind.HEADING}:
+        text = remove_struck(unit.text)
+        if unit.kind in {UnitKind.CODE, UnitKind.HEADING} or not text.strip():
             continue
-        is_alone = _stands_alone(unit.text)
-        cited_claims = list(_read_unit(unit.text, before if is_alone else unit.text, listed))
+        is_alone = _stands_alone(text)
+        cited_claims = list(_read_unit(text, before if is_alone else text, listed))
         claims += cited_claims
-        plain = " ".join(unit.text.split())
+        plain = " ".join(text.split())
         if cited_claims and is_alone and uncited[-1:] == [before]:
             uncited.pop()
         if not cited_claims and len(plain.split()) >= _LEAST_WORDS:
@@ -182,12 +186,9 @@ def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> C
 def find_named(
     claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
 ) -> list[CitablePassage]:
-    """Return the passages that a citation refers to, without duplicates."""
-    names = dict.fromkeys(map(normalise_name, claim.names))
-    passages = [passage for name in names for passage in by_name.get(name, ())]
-    return list(
-        {citable_passage.passage_id: citable_passage for citable_passage in passages}.values()
-    )
+    """Return the passages that a citation refers to, by the name that fits the fewest."""
+    known = [by_name[name] for name in map(normalise_name, claim.names) if name in by_name]
+    return list({each.passage_id: each for each in min(known, key=len, default=())}.values())
 
 
 def audit_citation(
@@ -362,13 +363,14 @@ def _split_sources(text: str) -> tuple[str, dict[int, tuple[str, ...]]]:
     lines = text.split("\n")
     for at, line in enumerate(lines):
         if len(line) < 80 and _SOURCES.match(line):
-            entries = _read_entries(lines[at + 1 :])
+            following = (entry for rest in lines[at + 1 :] for entry in _NEXT_ENTRY.split(rest))
+            entries = _read_entries(following)
             if entries:
                 return "\n".join(lines[:at]), entries
     return text, {}
 
 
-def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
+def _read_entries(lines: Iterable[str]) -> dict[int, tuple[str, ...]]:
     entries: dict[int, tuple[str, ...]] = {}
     numbers: tuple[int, ...] = ()
     for line in lines:
@@ -387,10 +389,11 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
 
 def _list_names(text: str) -> tuple[str, ...]:
     """Return the label and the target of a link or, if the text is not a link, the whole text and
-    the parts before and after its first dash or comma.
+    the parts before and after its first dash or comma, also as a title with a heading.
     """
     link = _LINK.search(text)
-    names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
+    parts = _DASH.split(text, maxsplit=1)
+    names = (link[1], link[2]) if link is not None else (text, " > ".join(parts), *parts)
     cleaned = (name.strip().strip("*_<>").strip() for name in names)
     return tuple(dict.fromkeys(filter(None, cleaned)))
 

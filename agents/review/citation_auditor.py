@@ -144,26 +144,22 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         if reads.verdicts is None:
             return []
         review = await self.toolbox.load(reads.verdicts.reference, ReviewResult)
-        evidence = [
-            (verdict.requirement_id, read)
-            for verdict in review.verdicts
-            for read in verdict.evidence
-        ]
-        names = {read.place.document_id for _, read in evidence}
+        evidence = [read for verdict in review.verdicts for read in verdict.evidence]
+        names = {read.place.document_id for read in evidence}
         read = await self.toolbox.read_documents(sorted(names), reads.groups)
         texts = {
             unit.unit_id: unit.text for document in read for unit in cut_document(document).units
         }
         titles = {document.listed.id: document.listed.title for document in read}
         citations = []
-        for name, verdict_evidence in evidence:
+        for verdict_evidence in evidence:
             stands = verdict_evidence.text in texts.get(verdict_evidence.place.unit_id, "")
             place = " > ".join(verdict_evidence.place.heading_path)
             title = titles.get(verdict_evidence.place.document_id, "the document")
             problem = f"the quotation is no longer in {title}, {place}"
             citations.append(
                 AuditedCitation(
-                    label=name,
+                    label=verdict_evidence.place.name(title),
                     claim=verdict_evidence.text,
                     exists=verdict_evidence.place.unit_id in texts,
                     says="yes" if stands else "no",

@@ -493,10 +493,11 @@ def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
         own = list(group)
         sizes = [len(requirement.statement) + len(requirement.quotation) for requirement in own]
         for first, last in _divide(sizes, _PART_CHARACTERS, _PART_ITEMS):
+            ends = (own[at].place.name(own[at].statement) for at in (first, last))
             parts.append(
                 PartPlan(
                     key=f"{_RULES}{start + first}",
-                    label=_name_range(own[first].id, own[last].id),
+                    label=f"{start + first + 1}-{start + last + 1}: {_name_range(*ends)}",
                     digest=material.digest,
                     first=start + first,
                     last=start + last,
@@ -638,7 +639,7 @@ def _find_evidence(
             else None
         )
         if evidence is None and quoted_passage.quotation.strip():
-            notes.append(_NOT_VERBATIM.format(name=rule.id))
+            notes.append(_NOT_VERBATIM.format(name=rule.place.name(rule.statement)))
         yield passage.evidence if evidence is None else evidence
 
 

@@ -44,9 +44,7 @@ class _Names:
         self, requirements: Sequence[Requirement], law: str, document: str, language: str
     ) -> None:
         self._law, self._document = law, document
-        articles = {
-            requirement.id: _name_place(requirement.place, law) for requirement in requirements
-        }
+        articles = {requirement.id: requirement.place.name(law) for requirement in requirements}
         counts = Counter(articles.values())
         self._names = {
             requirement.id: articles[requirement.id]
@@ -64,7 +62,7 @@ class _Names:
 
     def clause(self, place: TextPlace) -> str:
         """Return the clause of the document that contains a location."""
-        return _name_place(place, self._document)
+        return place.name(self._document)
 
     def list(self, requirements: Iterable[Requirement]) -> str:
         """Return the names of requirements on one line."""
@@ -162,7 +160,7 @@ def describe_closest(
     for verdict in review.verdicts[:MOST_FINDINGS]:
         rule = known[verdict.requirement_id]
         # A unit is quoted as a whole: its heading names it.
-        named = {"place": _name_place(rule.place, law), "rule": quote(rule.quotation)}
+        named = {"place": rule.place.name(law), "rule": quote(rule.quotation)}
         if verdict.closest:
             read = verdict.closest[0]
             text = fill(
@@ -194,9 +192,7 @@ def describe_checklist(
     shown = [
         Finding(
             # The sentence contains the statement: the article is enough of a name.
-            fill(
-                texts["requirement"], place=_name_place(rule.place, law), rule=quote(rule.statement)
-            ),
+            fill(texts["requirement"], place=rule.place.name(law), rule=quote(rule.statement)),
             (rule.place,),
         )
         for rule in rules[:MOST_FINDINGS]
@@ -351,18 +347,6 @@ def _describe_met(
     read = verdict.evidence[0]
     text = fill(texts["met_by"], place=place, there=names.clause(read.place), read=quote(read.text))
     return Finding(text, (requirement.place, read.place), is_verdict=True)
-
-
-def _name_place(place: TextPlace, title: str) -> str:
-    """Return the headings of a location, starting with the last numbered heading, which is the
-    heading of the article.
-
-    If no heading has a number, returns the last heading; if there are no headings, the title of the
-    document.
-    """
-    path = [part for part in place.heading_path if part != title]
-    numbered = [at for at, part in enumerate(path) if any(sign.isdigit() for sign in part)]
-    return " > ".join(path[numbered[-1] if numbered else -1 :]) or title
 
 
 @cache

@@ -64,12 +64,14 @@ def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
             at += 1
             continue
         value, after = _multiply(tokens, value, after)
+        begin = tokens[at].start
+        if _is_negative(text, begin):
+            value, begin = -value, begin - 1
         unit = _find_unit(text, tokens, at, after, language)
         if unit is not None:
             family, factor, end = unit
-            first = tokens[max(0, at - _BEFORE)].start
+            first = min(begin, tokens[max(0, at - _BEFORE)].start)
             shown = " ".join(text[first : max(end, tokens[after - 1].end)].split())
-            begin = tokens[at].start
             measures.append(Measure(family, value * factor, shown, begin, max(end, begin + 1)))
         at = after
     return tuple(measures)
@@ -134,6 +136,12 @@ def _read_number(tokens: Sequence[_Token], at: int) -> tuple[Decimal | None, int
     if value >= 20 and value % 10 == 0 and ones is not None and 0 < ones < 10:
         return value + ones, at + 2
     return value, at + 1
+
+
+def _is_negative(text: str, at: int) -> bool:
+    """Return whether a minus sign stands before a number, and not a hyphen or a range."""
+    before = text[max(at - 2, 0) : at].lstrip()
+    return before in ("-", "\u2212", "\u2013")
 
 
 def _parse_digits(text: str) -> Decimal | None:

@@ -117,7 +117,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         read = await self.toolbox.read_documents(part.documents, reads.groups)
         laws = [cut_document(document) for document in read]
         if len(laws) != len(part.documents) or join_digests(laws) != part.digest:
-            text = f"the document {part.document_id!r} changed while it was read: {part.label}"
+            text = f"the document changed while it was read: {part.label}"
             return Writes(errors=(self.toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)

@@ -51,6 +51,10 @@ class TextPlace(BaseModel, frozen=True):
     start: int = Field(ge=0)
     end: int = Field(ge=0)
 
+    def name(self, title: str) -> str:
+        """Return the headings that name the location, or the title of the document without any."""
+        return name_headings([part for part in self.heading_path if part != title]) or title
+
 
 class Requirement(BaseModel, frozen=True):
     """One verifiable rule.
@@ -118,6 +122,15 @@ class Checklist(BaseModel, frozen=True):
 
     target_law: str = Field(min_length=1, max_length=2_000)
     checklist: tuple[ChecklistItem, ...]
+
+
+def name_headings(path: Sequence[str]) -> str:
+    """Return the last numbered heading, which is that of an article, and the headings below it.
+
+    If no heading has a number, returns the last heading; if there are no headings, an empty string.
+    """
+    numbered = [at for at, part in enumerate(path) if any(sign.isdigit() for sign in part)]
+    return " > ".join(path[numbered[-1] if numbered else -1 :])
 
 
 def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Checklist:

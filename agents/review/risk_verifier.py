@@ -102,19 +102,22 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
                     summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
-                errors=(*given.errors, *self._name_unranked(findings, own)),
+                errors=(*given.errors, *self._name_unranked(extraction, findings, own)),
             )
         )
 
     def _name_unranked(
-        self, findings: Sequence[KnownVerdict], ranked: Mapping[str, object]
+        self,
+        extraction: Extraction,
+        findings: Sequence[KnownVerdict],
+        ranked: Mapping[str, object],
     ) -> tuple[SpecialistError, ...]:
-        lost = [
-            finding.requirement_id for finding in findings if finding.requirement_id not in ranked
-        ]
+        lost = {finding.requirement_id for finding in findings}.difference(ranked)
         if not lost:
             return ()
-        text = f"{len(lost)} of {len(findings)} findings have no risk: {', '.join(lost[:10])}"
+        rules = [rule for rule in extraction.requirements if rule.id in lost]
+        names = "; ".join(dict.fromkeys(rule.place.name(rule.statement) for rule in rules[:10]))
+        text = f"{len(lost)} of {len(findings)} findings have no risk: {names}"
         return (self.toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
 

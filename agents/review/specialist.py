@@ -14,6 +14,7 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTier, R, W
+from agents.review.names import name_ids
 from agents.review.verdicts import add_context
 from envelope.conversation import Turn
 from envelope.encoding import brief
@@ -339,7 +340,7 @@ class Toolbox:
                 if isinstance(step, NoOutput):
                     return step
                 if step is not None:
-                    return replace(step, errors=errors)
+                    return replace(step, output=name_ids(step.output, inputs), errors=errors)
             gathered = tuple(f"{result.tool}: {shorten(result.text)}" for result in known.results)
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete, self.run)
@@ -352,7 +353,7 @@ class Toolbox:
                 depends_on_content=may_depend_on_content(error),
                 is_refused=is_refusal(error),
             )
-        return GivenOutput(given.output, given.model, errors)
+        return GivenOutput(name_ids(given.output, inputs), given.model, errors)
 
     async def consult_each(
         self,

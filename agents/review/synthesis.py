@@ -193,7 +193,8 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                     id=name,
                     place=describe_place(source.citation),
                     language=source.citation.language,
-                    text=source.text,
+                    # Its text is that of the findings and notes.
+                    text="" if name == REVIEW else source.text,
                 )
                 for name, source in material.sources.items()
             ),
@@ -270,7 +271,8 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
             # cited as the review's: otherwise a check could not find the source of "there is no
             # such clause".
             own_texts = [text.text for text in texts if REVIEW in text.sources]
-            sources[REVIEW] = _make_review_source((*own_texts, *noted), reads)
+            own_texts += [*noted, *_list_summaries(reads)]
+            sources[REVIEW] = _make_review_source(own_texts, reads)
         else:
             sources = {
                 passage.citation.chunk_id: passage for passage in _list_passages(reads, documents)

@@ -1,7 +1,7 @@
 """Collects the results of the workers, with their passages as numbered sources."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
 from agents.swarm.workers import WorkerOutput, WorkerStatus, names_subject
+from citations.marking import escape_brackets
 from citations.verbatim import as_markdown
 from knowledge.sections import document_of
 from tools.calls import CitedPassage
@@ -191,17 +192,27 @@ def gather_material(
     )
 
 
-def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
-    """Return the text with the ids of passages replaced with their numbers; ids without a number
-    are removed.
+def cite_by_number(
+    text: str, numbers: Mapping[str, int], passages: Iterable[CitedPassage] = ()
+) -> str:
+    """Return the text with the ids of passages replaced with their numbers; ids in brackets without
+    a number are removed. Elsewhere, and for documents, an id is replaced with a title.
+
+    Other numbers in brackets are escaped, because they were copied from a document.
     """
+    titles = {passage.document_id: f"[{passage.title}]" for passage in passages}
+    marks = {passage.chunk_id: passage.title for passage in passages}
+    marks |= {name: f"[{number}]" for name, number in numbers.items()}
 
     def replace(match: re.Match[str]) -> str:
         number = numbers.get(match[1])
-        is_id = "#" in match[1]
-        return f"[{number}]" if number is not None else "" if is_id else match[0]
+        unknown = "" if "#" in match[1] else titles.get(match[1], match[0])
+        return unknown if number is None else f"[{number}]"
 
-    return _ID.sub(replace, text)
+    named = _ID.sub(replace, escape_brackets(text))
+    for name in sorted(marks, key=len, reverse=True):
+        named = named.replace(f"({name})", marks[name]).replace(name, marks[name])
+    return named
 
 
 def _fold(text: str) -> str:
@@ -261,13 +272,13 @@ def _make_finding(
     worker: WorkerPlan, output: WorkerOutput | None, numbers: Mapping[str, int]
 ) -> WrittenFinding:
     passages = output.passages if output is not None else ()
-    ids = [passage.citation.chunk_id for passage in passages]
+    cited = [passage.citation for passage in passages]
     return WrittenFinding(
         worker=worker.specialization or worker.id,
         objective=worker.objective[:500],
         item=worker.subject,
-        text="" if output is None else cite_by_number(output.text, numbers),
-        sources=tuple(numbers[identifier] for identifier in ids if identifier in numbers),
+        text="" if output is None else cite_by_number(output.text, numbers, cited),
+        sources=tuple(numbers[each.chunk_id] for each in cited if each.chunk_id in numbers),
         problem=_name_problem(output),
         is_failed=output is None or output.status is not WorkerStatus.DONE,
     )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
 
-_JUDGED = re.compile(r"\w{1,20}-(\d{1,6})(?: - \w{1,20}-(\d{1,6}))?")
+_JUDGED = re.compile(r"(\d{1,6})-(\d{1,6}): .*")
 _MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
 EXIT_FINDINGS = 8
 WAY = "specialists"
@@ -249,14 +249,13 @@ def explain_no_report(chosen: argparse.Namespace, reply: Mapping[str, JsonValue]
 
 
 def _count_requirements(label: str) -> int:
-    """Return the number of requirements that a part judges, based on a label such as `REQ-003 -
-    REQ-010`, or 0 for other labels.
+    """Return the number of requirements that a part judges, based on a label such as `3-10: Article
+    2 - Article 5`, or 0 for other labels.
     """
     match = _JUDGED.fullmatch(label)
     if match is None:
         return 0
-    first, last = int(match[1]), int(match[2] or match[1])
-    return max(0, last - first + 1)
+    return max(0, int(match[2]) - int(match[1]) + 1)
 
 
 def _cut(line: str) -> str:

@@ -96,8 +96,8 @@ class EssenceOutput(BaseModel, frozen=True):
     context_type: ContextType
     questions: tuple[str, ...] = Field(
         default=(),
-        description="only if the turn contains several questions: each of them, in the turn's "
-        "language",
+        description="only if the turn asks different things: each question, in the turn's "
+        "language; the same question about several things is one",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
         default=(), description="only if languages of the documents are listed"
@@ -227,8 +227,8 @@ class RareDetails(BaseModel, frozen=True):
     )
     questions: tuple[str, ...] = Field(
         default=(),
-        description="only if the turn contains several questions: each of them, in the turn's "
-        "language",
+        description="only if the turn asks different things: each question, in the turn's "
+        "language; the same question about several things is one",
     )
     translations: tuple[QuestionTranslation, ...] = Field(
         default=(), description="only if languages of the documents are listed"

@@ -155,7 +155,6 @@ class RequirementExtractorInputs(SpecialistInputs):
 class ListedRequirement(BaseModel, frozen=True):
     """An atomic rule that can be verified by itself."""
 
-    id: str = Field(default="", description="an id such as REQ-001; ids are renumbered afterwards")
     source_section: str = Field(description="id of the unit that contains the requirement")
     quotation: str = Field(
         default="", description="the words of the unit that state the requirement, copied exactly"
@@ -272,7 +271,7 @@ class ComplianceOutput(BaseModel, frozen=True):
     readings: tuple[ClauseReading, ...] = ()
     verdicts: tuple[RequirementVerdict, ...] = ()
     notes: tuple[str, ...] = Field(
-        default=(), description="requirements that could not be judged, and why"
+        default=(), description="requirements that could not be judged, by their headings, and why"
     )
 
 
@@ -462,7 +461,7 @@ class SynthesisSource(BaseModel, frozen=True):
     id: str
     place: str
     language: str | None = None
-    text: str
+    text: str = Field(description="empty for the review itself, which says its findings and notes")
 
 
 class SynthesisInputs(SpecialistInputs):

@@ -154,7 +154,7 @@ class Verdict(BaseModel, frozen=True):
 
     passage: int = Field(
         ge=0,
-        description="number of the passage; 0 for a claim in doubt outside the numbered passages",
+        description="number of the passage, if listed; 0 for any other claim in doubt",
     )
     quote: str = Field(description="the judged words, copied exactly from the answer")
     reason: str = Field(

@@ -179,7 +179,7 @@ def end(branch: str) -> Fields:
 
 STEPS = (
     begin(("w1", "compliance"), ("w2", "risk verifier")),
-    begin(("w1/p1", "REQ-001 - REQ-012"), ("w1/p2", "REQ-013"), branch="w1"),
+    begin(("w1/p1", "1-12: Article 2 - Article 6"), ("w1/p2", "13-13: Article 7"), branch="w1"),
     end("w1/p1"),
     end("w2"),
     end("w1/p2"),
@@ -199,19 +199,21 @@ def show_parts(*, is_terminal: bool, steps: tuple[Fields, ...] = STEPS) -> list[
 
 def test_each_part_that_has_ended_is_a_line_elsewhere() -> None:
     assert show_parts(is_terminal=False) == [
-        "judged REQ-001 - REQ-012 (12 of 13 requirements)\n",
+        "judged 1-12: Article 2 - Article 6 (12 of 13 requirements)\n",
         "done: risk verifier\n",
-        "judged REQ-013 (13 of 13 requirements)\n",
+        "judged 13-13: Article 7 (13 of 13 requirements)\n",
         "done: compliance\n",
     ]
 
 
 def test_requirements_of_a_part_that_is_tried_once_more_are_counted_once() -> None:
-    first, again = (begin((f"w1/{name}", "REQ-003 - REQ-010"), branch="w1") for name in "ab")
+    first, again = (
+        begin((f"w1/{name}", "3-10: Article 2 - Article 5"), branch="w1") for name in "ab"
+    )
 
     written = show_parts(is_terminal=False, steps=(first, end("w1/a"), again, end("w1/b")))
 
-    assert written == ["judged REQ-003 - REQ-010 (8 of 8 requirements)\n"] * 2
+    assert written == ["judged 3-10: Article 2 - Article 5 (8 of 8 requirements)\n"] * 2
 
 
 def test_one_line_changes_on_a_terminal_and_is_erased_at_the_end() -> None:

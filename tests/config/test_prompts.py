@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from config.errors import PromptError
-from config.prompts import FOLDER, PromptFiles, data
+from config.prompts import FOLDER, SHARED, PromptFiles, data
 from envelope import conversation
 from envelope.conversation import ClarificationReason, Pause
 from llm.prompts import OWN_PROMPTS, REPAIR, Prompts, RepairInputs, prompt_inputs
@@ -109,6 +109,8 @@ _OURS = frozenset(
         '", a part of its section" if source.is_cut',
         '"%.2f" | format(coverage)',
         '"%.2f" | format(ambiguity)',
+        "passages | length",
+        *SHARED,
     }
 )
 """What a prompt may show outside of a block: settings, schemas, numbers, and finished blocks."""
@@ -306,6 +308,14 @@ def test_the_prompt_of_every_task_uses_only_its_inputs(name: str) -> None:
     assert getattr(import_module(task.inputs.__module__), name.upper()) is task
     with pytest.raises(PromptError):
         files.render(task.name, RepairInputs(problem="these are not its inputs"))
+
+
+def test_all_prompts_say_the_same_about_struck_out_text() -> None:
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.txt")}
+
+    readers = {name for name, text in texts.items() if "{{ struck_out }}" in text}
+    assert "~~" not in "".join(texts.values())
+    assert readers >= {"respond", "judge", "compliance", "risk_verifier", "report_generator"}
 
 
 def test_every_file_in_the_folder_is_a_prompt_with_two_parts() -> None:

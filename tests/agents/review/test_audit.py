@@ -33,6 +33,20 @@ def test_a_true_citation_is_good() -> None:
     assert audited.used_citations == ("law#2",)
 
 
+def test_struck_out_claims_are_not_checked() -> None:
+    read = read_citations(
+        "Kept. [1] ~~Sold. [2]~~\n\n~~Given away. [1]~~\n\nSources\n[1] A\n[2] B\n"
+    )
+
+    assert [(claim.claim, claim.label) for claim in read.claims] == [("Kept.", "[1]")]
+
+
+def test_a_list_of_sources_may_have_lost_its_line_breaks() -> None:
+    read = read_citations("Kept. [1] Not sold. [2]\n\nSources\n\n[1] Law > Logs [2] Law > Sale\n")
+
+    assert [claim.names[0] for claim in read.claims] == ["Law > Logs", "Law > Sale"]
+
+
 def test_a_citation_of_a_source_that_does_not_exist_is_found() -> None:
     audited = audit("The processor shall not sell register data. [1]\n\nSources\n[1] Law > Gifts\n")
 

@@ -46,6 +46,11 @@ from agents.review.measures import compare_measures, list_measures, list_numbers
             'document "do tří dnů" > rule "innerhalb von achtundvierzig Stunden"',
         ),
         (
+            "at most \u221218 °C",
+            "kept at -20 °C",
+            'document "kept at -20 °" < rule "at most \u221218 °"',
+        ),
+        (
             "every 10 minutes",
             "once an hour, or every 5 minutes",
             'document "an hour, or every 5 minutes" < rule "every 10 minutes"',

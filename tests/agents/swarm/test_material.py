@@ -42,8 +42,16 @@ def test_every_passage_has_its_turn_within_the_room() -> None:
     assert some.left_out == 21
 
 
-def test_brackets_that_are_no_id_stay() -> None:
-    assert cite_by_number("array[0] of [a#1] and [b]", {"a#1": 3}) == "array[0] of [3] and [b]"
+def test_brackets_that_are_no_id_stay_and_cite_nothing() -> None:
+    assert cite_by_number("array[0] of [a#1] and [b]", {"a#1": 3}) == r"array\[0\] of [3] and [b]"
+
+
+def test_no_id_of_a_passage_stays_in_the_text_of_a_worker() -> None:
+    citations = [make_passage(name, "It costs 12.").citation for name in ("a", "b")]
+
+    text = cite_by_number("12 (a#0), as a#0 and b#0 say [b#0] [a].", {"a#0": 3}, citations)
+
+    assert text == f"12 [3], as [3] and {citations[1].title} say  [{citations[0].title}]."
 
 
 def test_a_worker_without_a_result_is_left_out_where_another_one_looked_up_the_same_item() -> None:
