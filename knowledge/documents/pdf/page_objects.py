@@ -17,6 +17,7 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
 Size = tuple[float, float]
 PathPoint = tuple[float, float]
+PAPER = 0xFFFFFF
 THICKEST = 3.0
 """Maximum thickness of a line in points; a thicker filled box is not a line."""
 _STRAIGHT = 0.7
@@ -35,8 +36,17 @@ _OPAQUE = 255
 _PIXELS = 1.5
 """Pixels per point of the rendering that shows what is visible."""
 _MOST_PIXELS = 6_000_000
-_PAPER = 0xFFFFFF
 _LONGEST_MARK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
+
+    at: int
+    box: Box
+    colour: int | None
+    is_opaque: bool
 
 
 @dataclass(slots=True)
@@ -52,7 +62,7 @@ class PageObjects:
     texts: "list[tuple[PdfObject, PdfMatrix]]" = field(default_factory=list)
     pictures: list[Box] = field(default_factory=list)
     strikes: list[Box] = field(default_factory=list)
-    fills: "list[_Fill]" = field(default_factory=list)
+    fills: list[Fill] = field(default_factory=list)
 
 
 class VisiblePlaces:
@@ -91,7 +101,7 @@ class VisiblePlaces:
             or not all(_has_middle(edge, box) for edge in ((0, 0, *self._size), *own.clips))
             or any(own.at < fill.at and _has_middle(fill.box, box) for fill in fills)
         )
-        is_alike = own.colour == _PAPER or any(fill.colour in (own.colour, None) for fill in fills)
+        is_alike = own.colour == PAPER or any(fill.colour in (own.colour, None) for fill in fills)
         if not (is_hidden or is_alike) or _find_overlapping(self._pictured, box):
             return True
         left, bottom, right, top = box
@@ -105,16 +115,6 @@ class VisiblePlaces:
     @cached_property
     def _colours(self) -> Any:
         return _render(self._page, self._scale)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fill:
-    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
-
-    at: int
-    box: Box
-    colour: int | None
-    is_opaque: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def take_objects(page: "PdfPage") -> PageObjects:
             objects.texts.append((drawn, matrix))
         elif drawn.type == raw.FPDF_PAGEOBJ_SHADING:
             box = matrix.on_rect(*drawn.get_bounds())
-            objects.fills.append(_Fill(len(objects.texts), box, None, is_opaque=False))
+            objects.fills.append(Fill(len(objects.texts), box, None, is_opaque=False))
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
             _add_path(raw, objects, drawn, matrix)
     objects.strikes = list(_take_strikes(raw, page))
@@ -198,7 +198,7 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         and len(objects.fills) < _MOST_FILLS
     ):
         colour, _ = _find_colour(raw, drawn)
-        objects.fills.append(_Fill(len(objects.texts), box, colour, _is_opaque(raw, drawn)))
+        objects.fills.append(Fill(len(objects.texts), box, colour, _is_opaque(raw, drawn)))
     if len(objects.boxes) < _MOST_BOXES:
         objects.boxes.append(box)
     if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):

@@ -16,9 +16,11 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.notation import Script, Span, join_spans, strike
 from knowledge.documents.pdf.page_objects import (
+    PAPER,
     Box,
+    Fill,
     Size,
     VisiblePlaces,
     find_address,
@@ -52,6 +54,10 @@ _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
 _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
+_LEAST_STRUCK = 0.2
+"""Minimum share of a line that is over letters if it ends far outside of them, unlike in charts."""
+_MOST_STRIKES = 100
+"""Maximum number of lines through the letters of a text; more are a drawing."""
 _IN_NEXT = 0.1
 """How far, in font sizes, this line may reach into the next letter."""
 _LEAST_SPACED = 5
@@ -271,11 +277,50 @@ class _CellEdges:
 
     def list_strikes(self, segment: Segment, glyphs: Sequence[_Glyph], turn: int) -> list[Stroke]:
         """Return the lines that strike out glyphs of a segment."""
+        level = self._list_level(segment, turn)
+        return [stroke for stroke in level if _strikes_out(stroke, glyphs)]
+
+    def strike_lines(
+        self, segments: Sequence[Segment], turn: int, fills: Sequence[Fill]
+    ) -> set[Stroke]:
+        """Mark segments that are struck out by lines that begin and end far outside of them.
+
+        Such a line is at the middle of all segments that it meets, and they are not labels of a
+        chart or, as a title in a gap of a line, in front of a box. The lines are returned.
+        """
+        found = set()
+        long = {
+            stroke
+            for segment in segments
+            for stroke in self._list_level(segment, turn)
+            if stroke.start <= segment.left and segment.right <= stroke.end
+        }
+        matrix = turn_page(turn, self._size)
+        boxes = [(matrix.on_rect(*fill.box), fill.colour == PAPER) for fill in fills if long]
+        for stroke in sorted(long, key=lambda one: one.at)[:_MOST_STRIKES]:
+            met = [one for one in segments if _meets(stroke, one)]
+            has_gap = any(
+                (is_white or len(met) == 1)
+                and stroke.start + 1 < left <= one.left
+                and one.right <= right < stroke.end - 1
+                and bottom <= stroke.at <= top
+                for (left, bottom, right, top), is_white in boxes
+                for one in met
+            )
+            if has_gap or not _strikes_line(stroke, met):
+                continue
+            found.add(stroke)
+            for segment in (*met, *chain.from_iterable(one.parts for one in met)):
+                segment.text = strike(segment.text.replace("~~", ""))
+        return found
+
+    def _list_level(self, segment: Segment, turn: int) -> list[Stroke]:
+        """Return the horizontal lines at the middle of a segment; none of a drawing."""
         level = self._list_strokes(turn, is_vertical=False)
         lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
-        return [stroke for stroke in level[first:last] if _strikes_out(stroke, glyphs)]
+        return level[first:last] if last - first <= _MOST_STRIKES else []
 
     def _list_strokes(self, turn: int, *, is_vertical: bool) -> list[Stroke]:
         key = (turn, is_vertical)
@@ -299,10 +344,13 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
-    for turn, segment in _take_segments(
-        text_page, shown, _CellEdges(objects.lines + objects.strikes, size)
-    ):
+    edges_of_cells = _CellEdges(objects.lines + objects.strikes, size)
+    for turn, segment in _take_segments(text_page, shown, edges_of_cells):
         by_turn.setdefault(turn, []).append(segment)
+    struck = {
+        turn: edges_of_cells.strike_lines(segments, turn, objects.fills)
+        for turn, segments in by_turn.items()
+    }
     turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
     taken: list[PageText] = []
     for turn in turns or [0]:
@@ -312,7 +360,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken[0].hidden_words = len(hidden)
     taken[0].has_pictures = bool(objects.pictures)
     taken[0].rules = _list_rules(objects.boxes, first, size)
-    taken[0].strokes = turn_strokes(objects.lines, first, size)
+    strokes = turn_strokes(objects.lines, first, size)
+    taken[0].strokes = [stroke for stroke in strokes if stroke not in struck.get(first, ())]
     return taken
 
 
@@ -599,6 +648,27 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     )
 
 
+def _meets(line: Stroke, segment: Segment) -> bool:
+    lowest, highest = (segment.base + share * segment.size for share in _HEIGHT)
+    is_across = segment.left < line.end - 1 and line.start + 1 < segment.right
+    return is_across and lowest < line.at < highest
+
+
+def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
+    """Return whether a line is at the middle of all segments that it meets, and covers them all."""
+    lowest, highest = _MIDDLE
+    return (
+        all(
+            line.start - 1 <= one.left
+            and one.right <= line.end + 1
+            and lowest <= (line.at - one.base) / one.size <= highest
+            for one in met
+        )
+        and sum(one.right - one.left for one in met) >= _LEAST_STRUCK * (line.end - line.start)
+        and any(map(str.isalnum, "".join(one.text for one in met)))
+    )
+
+
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
     """Return whether a glyph is superscript or subscript; a drop cap is neither."""
     rise = (glyph.base - current.base) / current.size
@@ -611,7 +681,7 @@ def _find_script(current: Segment, glyph: _Glyph) -> Script:
 def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text of a segment; letters that are spaced out are joined to words."""
     first = glyphs[0]
-    line = Segment("", first.left, first.right, first.base, first.typeface.size)
+    line = Segment("", first.left, first.right, segment.base, segment.size)
     spans: list[Span] = []
     gaps: list[float] = []
     for glyph in glyphs:
@@ -652,6 +722,9 @@ def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
     segment.right = max(segment.right, glyph.right)
     segment.is_bold = segment.is_bold and glyph.typeface.is_bold
     segment.is_code = segment.is_code and glyph.typeface.is_code
+    if segment.size <= _LARGEST_SCRIPT * glyph.typeface.size:
+        # The text so far is the superscript in front of a letter, such as a mass number.
+        segment.base = glyph.base
     segment.size = max(segment.size, glyph.typeface.size)
 
 
@@ -764,8 +837,8 @@ def _continues(current: Segment, last: _Glyph, glyph: _Glyph) -> bool:
     if glyph.typeface.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
-    size = max(current.size, glyph.typeface.size)
-    is_script = _find_script(current, glyph) is not Script.LINE
+    smaller, size = sorted((current.size, glyph.typeface.size))
+    is_script = _SMALLEST_SCRIPT <= smaller / size <= _LARGEST_SCRIPT
     highest = _HIGHEST_RISE if is_script else _BASELINE
     if abs(glyph.base - current.base) > highest * size:
         return False

@@ -183,6 +183,56 @@ def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
     assert read_drawn(draw).content == "The pump needs 40 litres."
 
 
+@pytest.mark.parametrize("has_rules", [False, True])
+def test_a_line_through_a_whole_row_strikes_it_out_and_rules_between_rows_do_not(
+    has_rules: bool,
+) -> None:
+    def draw(canvas: Canvas) -> None:
+        for at, name in enumerate(("Article", "Pump", "Hose", "Valve")):
+            base = 700 - 20 * at
+            canvas.drawString(60, base, name)
+            canvas.drawString(200, base, f"{at} pieces" if at else "Quantity")
+            canvas.drawString(330, base, f"{at}9.50" if at else "Price in euros")
+            if has_rules:
+                canvas.line(50, base - 6, 500, base - 6)
+        canvas.line(50, 663.6, 500, 663.6)
+
+    assert read_drawn(draw).content.splitlines()[2:] == [
+        "| Pump | 1 pieces | 19.50 |",
+        "| ~~Hose~~ | ~~2 pieces~~ | ~~29.50~~ |",
+        "| Valve | 3 pieces | 39.50 |",
+    ]
+
+
+def test_a_line_from_margin_to_margin_strikes_a_sentence_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 700, "The members pay the fee of 2025 in advance.")
+        canvas.line(40, 703.6, 560, 703.6)
+        canvas.drawString(72, 660, SHOWN)
+        canvas.line(40, 658, 560, 658)
+
+    content = read_drawn(draw).content
+
+    assert content == f"~~The members pay the fee of 2025 in advance.~~\n\n{SHOWN}"
+
+
+def test_lines_of_a_chart_and_beside_a_title_strike_nothing_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        for base in (300, 350, 400):
+            canvas.line(100, base + 3.6, 500, base + 3.6)
+            canvas.drawString(300, base, f"{base}.5")
+        canvas.line(40, 703.6, 400, 703.6)
+        canvas.setFillGray(1)
+        canvas.rect(150, 695, 160, 20, stroke=0, fill=1)
+        canvas.setFillGray(0)
+        canvas.drawString(160, 700, "Terms and conditions")
+
+    content = read_drawn(draw).content
+
+    assert "Terms and conditions" in content
+    assert "~~" not in content
+
+
 def test_a_line_through_a_sign_alone_strikes_nothing_out() -> None:
     def draw(canvas: Canvas) -> None:
         canvas.drawString(50, 700, ">")

@@ -258,12 +258,15 @@ def test_digits_that_a_font_draws_raised_are_an_exponent() -> None:
 def test_raised_lowered_and_spaced_out_text_keeps_its_meaning(
     base: int, power: int, index: int, word: str
 ) -> None:
-    formula = f"Take {base}<super>{power}</super> parts of H<sub>{index}</sub>O in 12 m."
+    formula = (
+        f"<super>{power}</super>U: take {base}<super>{power}</super> parts of "
+        f"H<sub>{index}</sub>O in 12 m."
+    )
     spaced = Paragraph(" ".join(word), ParagraphStyle("spaced", fontSize=12))
 
     content = read(build([Paragraph(formula, TEXT), Spacer(1, 30), spaced])).content
 
-    assert f"Take {base}^{power} parts of H{index}O in 12 m." in content
+    assert f"^{power}U: take {base}^{power} parts of H{index}O in 12 m." in content
     assert word in content.split()
 
 
