@@ -91,6 +91,15 @@ _ACCENTS = dict(
 )
 """The combining character of each accent."""
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
+_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_DOWNWARDS = 270
+_WIDEST_CELL = 1.3
+"""Maximum width of the letters at one place of vertical text, such as `10`, in font sizes."""
+_PITCH_OF_CELLS = 0.4, 2.3
+"""How far below each other the letters of vertical text are, in font sizes, with spaces."""
+_FURTHEST_ASIDE = 0.5
+_CELL, _CELL_BASE = 0.88, 0.1
+"""The height of the upper edge of a Chinese letter above the baseline, in font sizes."""
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
@@ -343,6 +352,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken_glyphs = _join_accents(_take_glyphs(page, text_page))
     glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
+    if _CHINESE.search(text_page.get_text_range()):
+        glyphs = _turn_vertical(list(glyphs), size)
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     edges_of_cells = _CellEdges(objects.lines + objects.strikes, size)
     for turn, segment in _take_segments(text_page, shown, edges_of_cells):
@@ -512,6 +523,67 @@ def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
             yield glyph.shrink() if is_script else glyph
     if sign is not None:
         yield sign
+
+
+def _turn_vertical(glyphs: Sequence[_Glyph], size: Size) -> Iterator[_Glyph]:
+    """Yield glyphs; those of Chinese or Japanese text in columns run down the page, if most do.
+
+    PDFium has them in their order, but as upright ones. One or more upright glyphs in the place of
+    a letter, such as the digits of a day, are below the one before them.
+    """
+    cells: list[list[_Glyph]] = []
+    for glyph in glyphs:
+        last = cells[-1][-1] if cells else None
+        if last is not None and glyph.base == last.base and -1 < glyph.left - last.right < 1:
+            cells[-1].append(glyph)
+        else:
+            cells.append([glyph])
+    links = [_is_below(one, other) for one, other in pairwise(cells)]
+    linked = [above or below for above, below in pairwise((False, *links, False))]
+    chinese = [any(map(_CHINESE.match, (glyph.text for glyph in cell))) for cell in cells]
+    of_columns = sum(map(all, zip(linked, chinese, strict=True)))
+    is_vertical = 2 * of_columns > sum(bool(_CHINESE.match(glyph.text)) for glyph in glyphs)
+    matrix = turn_page(_DOWNWARDS, size)
+    for cell, is_linked, is_chinese in zip(cells, linked, chinese, strict=True):
+        face = cell[0].typeface
+        width = cell[-1].right - cell[0].left
+        if (
+            not is_vertical
+            or face.turn
+            or not (is_linked or is_chinese)
+            or (width > _WIDEST_CELL * face.size)
+        ):
+            yield from cell
+            continue
+        middle = (cell[0].left + cell[-1].right) / 2
+        left, base = matrix.on_point(
+            middle - (0.5 - _CELL_BASE) * face.size, cell[0].base + _CELL * face.size
+        )
+        for glyph in cell:
+            yield replace(
+                glyph,
+                left=left,
+                right=left + face.size,
+                base=base,
+                typeface=replace(face, turn=_DOWNWARDS),
+                has_space=False,
+                has_drawn_space=True,
+            )
+
+
+def _is_below(cell: Sequence[_Glyph], other: Sequence[_Glyph]) -> bool:
+    """Return whether upright glyphs are below others as letters of vertical text are."""
+    size = other[0].typeface.size
+    if any(
+        one[0].typeface.turn or one[-1].right - one[0].left > _WIDEST_CELL * size
+        for one in (cell, other)
+    ):
+        return False
+    lowest, highest = (share * size for share in _PITCH_OF_CELLS)
+    aside = cell[0].left + cell[-1].right - other[0].left - other[-1].right
+    return (
+        lowest < cell[0].base - other[0].base < highest and abs(aside) / 2 < _FURTHEST_ASIDE * size
+    )
 
 
 def _keep_visible(
@@ -849,7 +921,7 @@ def _show(code: int) -> str:
     if code == _TEX_BULLET:
         return "\u2022"
     sign = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE70 <= code <= 0xFEFC
+    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE10 <= code <= 0xFE48 or 0xFE70 <= code <= 0xFEFC
     return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
 
 
