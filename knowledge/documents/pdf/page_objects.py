@@ -17,9 +17,11 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
 Size = tuple[float, float]
 PathPoint = tuple[float, float]
-PAPER = 0xFFFFFF
+_PAPER = 0xFFFFFF
 THICKEST = 3.0
 """Maximum thickness of a line in points; a thicker filled box is not a line."""
+_BROADEST = 6.0
+"""Maximum width of a stroke in points; the background of a text may be drawn as a line."""
 _STRAIGHT = 0.7
 _MOST_POINTS = 4_000
 """Maximum number of points of a path; a path with more is a drawing."""
@@ -41,12 +43,15 @@ _LONGEST_MARK = 100
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
+    """A filled path: how many texts and lines are drawn before it, its box, and its colour if it
+    has one.
+    """
 
     at: int
     box: Box
     colour: int | None
     is_opaque: bool
+    lines: int = 0
 
 
 @dataclass(slots=True)
@@ -101,7 +106,7 @@ class VisiblePlaces:
             or not all(_has_middle(edge, box) for edge in ((0, 0, *self._size), *own.clips))
             or any(own.at < fill.at and _has_middle(fill.box, box) for fill in fills)
         )
-        is_alike = own.colour == PAPER or any(fill.colour in (own.colour, None) for fill in fills)
+        is_alike = own.colour == _PAPER or any(fill.colour in (own.colour, None) for fill in fills)
         if not (is_hidden or is_alike) or _find_overlapping(self._pictured, box):
             return True
         left, bottom, right, top = box
@@ -198,7 +203,8 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         and len(objects.fills) < _MOST_FILLS
     ):
         colour, _ = _find_colour(raw, drawn)
-        objects.fills.append(Fill(len(objects.texts), box, colour, _is_opaque(raw, drawn)))
+        is_opaque, lines = _is_opaque(raw, drawn), len(objects.lines)
+        objects.fills.append(Fill(len(objects.texts), box, colour, is_opaque, lines))
     if len(objects.boxes) < _MOST_BOXES:
         objects.boxes.append(box)
     if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):
@@ -351,9 +357,11 @@ def _take_lines(
         if right - left > top - bottom:
             return [(left, y, right, y)]
         return [(x, bottom, x, top)]
-    if not is_stroked:
+    placed, width = drawn.get_matrix().multiply(matrix), ctypes.c_float()
+    raw.FPDFPageObj_GetStrokeWidth(drawn.raw, width)
+    if not is_stroked or width.value * math.hypot(placed.c, placed.d) > _BROADEST:
         return []
-    return list(_find_straight(raw, drawn.raw, drawn.get_matrix().multiply(matrix)))
+    return list(_find_straight(raw, drawn.raw, placed))
 
 
 def _find_straight(raw: Any, path: Any, matrix: "PdfMatrix") -> Iterator[Box]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.notation import Script, Span, join_spans, strike
 from knowledge.documents.pdf.page_objects import (
-    PAPER,
     Box,
     Fill,
     Size,
@@ -46,6 +45,8 @@ _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_LONGEST_MARK = 5
+"""Maximum number of letters of superscript text in front of a word."""
 _LEAST_SCRIPT, _HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.2, 0.5, 0.48, 0.12
 """Height and middle of the raised and lowered digits of a font, in sizes of its other digits."""
 _SIGNS = "+-\u2212\u2013"
@@ -56,6 +57,7 @@ _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
 _LEAST_STRUCK = 0.2
 """Minimum share of a line that is over letters if it ends far outside of them, unlike in charts."""
+_LEAST_LETTERS = 5
 _MOST_STRIKES = 100
 """Maximum number of lines through the letters of a text; more are a drawing."""
 _IN_NEXT = 0.1
@@ -294,8 +296,8 @@ class _CellEdges:
     ) -> set[Stroke]:
         """Mark segments that are struck out by lines that begin and end far outside of them.
 
-        Such a line is at the middle of all segments that it meets, and they are not labels of a
-        chart or, as a title in a gap of a line, in front of a box. The lines are returned.
+        Such a line is at the middle of all segments that it meets, which are not labels of a chart,
+        and no box hides it, such as that of a title. The lines are returned.
         """
         found = set()
         long = {
@@ -305,18 +307,21 @@ class _CellEdges:
             if stroke.start <= segment.left and segment.right <= stroke.end
         }
         matrix = turn_page(turn, self._size)
-        boxes = [(matrix.on_rect(*fill.box), fill.colour == PAPER) for fill in fills if long]
+        boxes = [(matrix.on_rect(*fill.box), fill.lines) for fill in fills if long]
+        drawn = {
+            stroke: number
+            for number, line in enumerate(self._lines if long else ())
+            for stroke in turn_strokes([line], turn, self._size)
+        }
         for stroke in sorted(long, key=lambda one: one.at)[:_MOST_STRIKES]:
             met = [one for one in segments if _meets(stroke, one)]
-            has_gap = any(
-                (is_white or len(met) == 1)
-                and stroke.start + 1 < left <= one.left
-                and one.right <= right < stroke.end - 1
-                and bottom <= stroke.at <= top
-                for (left, bottom, right, top), is_white in boxes
+            over = [box for box, lines in boxes if drawn[stroke] < lines]
+            is_hidden = any(
+                left <= one.left < right and bottom <= stroke.at <= top
+                for left, bottom, right, top in over
                 for one in met
             )
-            if has_gap or not _strikes_line(stroke, met):
+            if is_hidden or not _strikes_line(stroke, met):
                 continue
             found.add(stroke)
             for segment in (*met, *chain.from_iterable(one.parts for one in met)):
@@ -737,7 +742,7 @@ def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
             for one in met
         )
         and sum(one.right - one.left for one in met) >= _LEAST_STRUCK * (line.end - line.start)
-        and any(map(str.isalnum, "".join(one.text for one in met)))
+        and sum(map(str.isalnum, "".join(one.text for one in met))) >= _LEAST_LETTERS
     )
 
 
@@ -753,7 +758,14 @@ def _find_script(current: Segment, glyph: _Glyph) -> Script:
 def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text of a segment; letters that are spaced out are joined to words."""
     first = glyphs[0]
-    line = Segment("", first.left, first.right, segment.base, segment.size)
+    line = Segment("", first.left, first.right, first.base, first.typeface.size)
+    body = next((one for one in glyphs if one.typeface.size != line.size), first)
+    line.base, line.size = body.base, body.typeface.size
+    if _find_script(line, first) is Script.RAISED and body in glyphs[: _LONGEST_MARK + 1]:
+        # The exponent in front of a letter may belong behind it.
+        glyphs = sorted(glyphs, key=lambda one: one.left)
+    else:
+        line.base, line.size = first.base, first.typeface.size
     spans: list[Span] = []
     gaps: list[float] = []
     for glyph in glyphs:
