@@ -114,7 +114,8 @@ _SHORTEST = 3.0
 class Segment:
     """Words on one baseline without a wide gap; positions are points from the lower left corner.
 
-    `parts` are the words on both sides of its wider gaps, if it has any.
+    `parts` are the words on both sides of its wider gaps, if it has any. `words` are the left and
+    right ends of its words.
     """
 
     text: str
@@ -126,6 +127,7 @@ class Segment:
     is_code: bool = False
     tag: Tag | None = None
     parts: "list[Segment]" = field(default_factory=list)
+    words: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -681,6 +683,7 @@ def _join_glyphs(
 
 def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text and the parts of a segment."""
+    glyphs = _put_in_order(glyphs)
     parts: list[list[_Glyph]] = []
     right = segment.left
     for glyph in glyphs:
@@ -699,6 +702,17 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
                 _extend(part, "", glyph)
             segment.parts.append(_write_text(part, own, strikes))
     return segment
+
+
+def _put_in_order(glyphs: Sequence[_Glyph]) -> Sequence[_Glyph]:
+    """Return glyphs from left to right if some are drawn later, in a gap between others."""
+    ordered = sorted(glyphs, key=lambda one: one.left)
+    if ordered == glyphs or any(
+        one.left < other.left < (one.left + one.right) / 2 for one, other in pairwise(ordered)
+    ):
+        return glyphs
+    # PDFium adds a space where a glyph is not behind the one before it.
+    return [replace(one, has_space=one.has_drawn_space) for one in ordered]
 
 
 def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
@@ -761,10 +775,8 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
     line = Segment("", first.left, first.right, first.base, first.typeface.size)
     body = next((one for one in glyphs if one.typeface.size != line.size), first)
     line.base, line.size = body.base, body.typeface.size
-    if _find_script(line, first) is Script.RAISED and body in glyphs[: _LONGEST_MARK + 1]:
-        # The exponent in front of a letter may belong behind it.
-        glyphs = sorted(glyphs, key=lambda one: one.left)
-    else:
+    is_mark = body in glyphs[: _LONGEST_MARK + 1] and _find_script(line, first) is Script.RAISED
+    if not is_mark:
         line.base, line.size = first.base, first.typeface.size
     spans: list[Span] = []
     gaps: list[float] = []
@@ -779,6 +791,10 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
         if spans and (has_space or gap > _GAP_OF_WORDS * line.size):
             gaps.append(gap)
             spans.append(Span(" ", Script.LINE, is_struck and spans[-1].is_struck))
+            segment.words.append((glyph.left, glyph.right))
+        elif not spans:
+            segment.words = [(glyph.left, glyph.right)]
+        segment.words[-1] = segment.words[-1][0], glyph.right
         spans.append(Span(glyph.text, script, is_struck))
         _extend(line, "", glyph)
     segment.text = join_spans(spans)
