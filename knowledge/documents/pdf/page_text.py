@@ -712,7 +712,12 @@ def _put_in_order(glyphs: Sequence[_Glyph]) -> Sequence[_Glyph]:
     ):
         return glyphs
     # PDFium adds a space where a glyph is not behind the one before it.
-    return [replace(one, has_space=one.has_drawn_space) for one in ordered]
+    is_behind = {id(other): one for one, other in pairwise(glyphs)}
+    return [ordered[0], *(
+        other if is_behind.get(id(other)) is one
+        else replace(other, has_space=other.has_drawn_space)
+        for one, other in pairwise(ordered)
+    )]  # fmt: skip
 
 
 def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:

@@ -415,7 +415,7 @@ def test_headers_with_only_a_space_between_are_those_of_their_own_columns() -> N
 
 def test_a_header_of_several_columns_is_not_divided_between_them() -> None:
     rows = [("North", "120", "130"), ("South", "220", "230"), ("West", "320", "330")]
-    table = [dict(zip((-60, 300, 340), row, strict=True)) for row in rows]
+    table: list[dict[float, str]] = [dict(zip((-60, 300, 340), row, strict=True)) for row in rows]
 
     page = read(print_rows([{-60: "Region", 345: "Turnover 2025"}, *table]))
 
@@ -424,7 +424,7 @@ def test_a_header_of_several_columns_is_not_divided_between_them() -> None:
 
 def test_rows_whose_text_runs_into_the_next_column_stay_rows_with_a_note() -> None:
     overlong = "Payment against the bills no. 133, 132, 139, 138, 143, 140 and 142"
-    table = [
+    table: list[dict[float, str]] = [
         {-50: "Date", -120: "Type", -180: "Particulars", 420: "Debit", 480: "Credit"},
         {-50: "01-Apr-16", -120: "A", -180: "Opening balance", 420: "100", 480: "27614207"},
         {-50: "13-May-16", -120: "BP", -180: overlong + " of May", 530: "1207631"},
