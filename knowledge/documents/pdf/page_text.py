@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,8 @@ _GAP_OF_PARTS = 0.45
 narrower."""
 _GAP_OF_CODE_PARTS = 0.75
 _GAP_OF_WORDS = 0.2
+_LEAST_SPACE = 0.08
+"""Minimum width of a space that PDFium has between right-to-left words, in font sizes."""
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
@@ -92,6 +94,7 @@ _ACCENTS = dict(
     )
 )
 """The combining character of each accent."""
+_MIRRORED = str.maketrans("()[]", ")(][")
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _DOWNWARDS = 270
@@ -215,13 +218,19 @@ class _Glyph:
 
 @dataclass(slots=True)
 class _Word:
-    """A word on a page with right-to-left text; `end` is where its last glyph ends."""
+    """A word on a page with right-to-left text; `end` is where its last glyph ends.
+
+    Joined `words` are one, with all of them. `glyphs` are those of a word that runs to the right.
+    """
 
     segment: Segment
     turn: int
     is_reversed: bool
     first: _Glyph
     end: int = 1
+    number: int = 0
+    glyphs: list[_Glyph] = field(default_factory=list)
+    words: "list[_Word]" = field(default_factory=list)
 
 
 class _Positions:
@@ -359,11 +368,13 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken_glyphs = _join_accents(_take_glyphs(page, text_page))
     glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
-    if _CHINESE.search(text_page.get_text_range()):
+    text = text_page.get_text_range()
+    if _CHINESE.search(text):
         glyphs = _turn_vertical(list(glyphs), size)
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
     edges_of_cells = _CellEdges(objects.lines + objects.strikes, size)
-    for turn, segment in _take_segments(text_page, shown, edges_of_cells):
+    join = _join_words if is_right_to_left(text) else _join_glyphs
+    for turn, segment in join(shown, edges_of_cells):
         by_turn.setdefault(turn, []).append(segment)
     struck = {
         turn: edges_of_cells.strike_lines(segments, turn, objects.fills)
@@ -386,6 +397,11 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
 def is_right_to_left(text: str) -> bool:
     """Return whether text contains letters of a right-to-left script."""
     return _RIGHT_TO_LEFT.search(text) is not None
+
+
+def is_mostly_reversed(text: str) -> bool:
+    """Return whether most letters of a text are those of a right-to-left script."""
+    return 2 * sum(map(is_right_to_left, text)) > sum(map(str.isalpha, text))
 
 
 def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:
@@ -438,14 +454,6 @@ def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> lis
     return pieces if len(pieces) > 1 else [segment]
 
 
-def _take_segments(
-    text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
-) -> Iterator[tuple[int, Segment]]:
-    if _RIGHT_TO_LEFT.search(text_page.get_text_range()):
-        return _join_words(glyphs, edges_of_cells)
-    return _join_glyphs(glyphs, edges_of_cells)
-
-
 def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
     """Yield the characters of a page in PDFium's order; spaces are an attribute of the next one."""
     from pypdfium2 import raw
@@ -471,14 +479,16 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
         drawn = raw.FPDFText_GetTextObject(text_page, index)
-        typeface = _find_typeface(raw, text_page, index, drawn, typefaces, tags)
+        address = find_address(drawn)
+        if address not in typefaces:
+            typefaces[address] = _read_typeface(raw, text_page, index, drawn, tags)
+        typeface = typefaces[address]
         left, base, right = positions.find(index, typeface.turn)
         if is_pair and before == (code, left):
             # Word states the letters of formulas twice.
             continue
         before = code, left
         shown = "-" if code == _HYPHEN else _show(code)
-        address = find_address(drawn)
         glyph = _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = positions.find_box(index, typeface.turn)
@@ -672,7 +682,7 @@ def _join_glyphs(
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
             held.append(glyph)
-            _extend(current, current.text, glyph)
+            _extend(current, glyph)
             continue
         if current is not None:
             yield turn, _finish(current, held, edges_of_cells.list_strikes(current, held, turn))
@@ -699,7 +709,7 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
         for own in parts:
             part = own[0].make_segment()
             for glyph in own[1:]:
-                _extend(part, "", glyph)
+                _extend(part, glyph)
             segment.parts.append(_write_text(part, own, strikes))
     return segment
 
@@ -801,7 +811,7 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
             segment.words = [(glyph.left, glyph.right)]
         segment.words[-1] = segment.words[-1][0], glyph.right
         spans.append(Span(glyph.text, script, is_struck))
-        _extend(line, "", glyph)
+        _extend(line, glyph)
     segment.text = join_spans(spans)
     words = segment.text.split(" ")
     if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
@@ -821,8 +831,7 @@ def _join_letters(spaced: str) -> str:
     return word if is_word and not any(map(str.isdecimal, word)) else spaced
 
 
-def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
-    segment.text = text
+def _extend(segment: Segment, glyph: _Glyph) -> None:
     segment.left = min(segment.left, glyph.left)
     segment.right = max(segment.right, glyph.right)
     segment.is_bold = segment.is_bold and glyph.typeface.is_bold
@@ -842,9 +851,70 @@ def _join_words(
     right. Words are therefore joined to runs when their positions are known, and then the runs are
     joined.
     """
-    runs = _join_near(_take_words(glyphs), edges_of_cells)
-    for word in _join_near(runs, edges_of_cells):
-        yield word.turn, word.segment
+    words = enumerate(chain.from_iterable(map(_part_word, _take_words(glyphs))))
+    runs = _join_near((replace(word, number=at) for at, word in words), edges_of_cells)
+    for run in _join_near(runs, edges_of_cells):
+        run.segment.text = _write_words(run.words or [run])
+        yield run.turn, run.segment
+
+
+def _part_word(word: _Word) -> Iterator[_Word]:
+    """Yield a number or Latin word, and the signs on both sides of it, which do not run with it."""
+    if word.is_reversed or not any(glyph.text.isalnum() for glyph in word.glyphs):
+        yield word
+        return
+    glyphs = sorted(word.glyphs, key=lambda one: one.left)
+    inner = [at for at, glyph in enumerate(glyphs) if glyph.text.isalnum()]
+    first, end = inner[0], inner[-1] + 1
+    if first and glyphs[first - 1].text in f"+{_SIGNS}":
+        first -= 1
+    for part in (*([one] for one in glyphs[:first]), glyphs[first:end],
+                 *([one] for one in glyphs[end:])):  # fmt: skip
+        segment = part[0].make_segment()
+        for glyph in part[1:]:
+            _extend(segment, glyph)
+        segment.text = "".join(glyph.text for glyph in part)
+        yield _Word(segment, word.turn, False, part[0])
+
+
+def _write_words(words: Sequence[_Word]) -> str:
+    """Return the text of words, by their places, in the order in which they are read.
+
+    In a right-to-left text, Latin words and the numbers to the right of them, and those of a
+    telephone number to the right of its `+`, run to the right.
+    """
+    ordered = sorted(words, key=lambda one: one.segment.left + one.segment.right)
+    is_reversed = is_mostly_reversed("".join(word.segment.text for word in words))
+    groups: list[list[_Word]] = []
+    for is_own, group in groupby(ordered, key=lambda one: is_right_to_left(one.segment.text)):
+        own = list(group)
+        first, end = 0, 0 if is_own or is_reversed else len(own)
+        if is_reversed and not is_own:
+            starts = [at for at, one in enumerate(own) if _runs_to_right(one.segment.text)]
+            filled = [at for at, one in enumerate(own) if any(map(str.isalnum, one.segment.text))]
+            first, end = (starts[0], filled[-1] + 1) if starts and filled else (0, 0)
+        groups.append([*own[end:][::-1], *own[first:end], *own[:first][::-1]])
+    written = ""
+    before: _Word | None = None
+    for word in chain.from_iterable(groups[::-1] if is_reversed else groups):
+        written += f"{' ' if before and _has_space(before, word) else ''}{word.segment.text}"
+        before = word
+    brackets = [sign for sign in written if sign in "()[]"]
+    is_mirrored = is_reversed and brackets and brackets[0] in ")]" and brackets[-1] in "(["
+    return written.translate(_MIRRORED) if is_mirrored else written
+
+
+def _has_space(word: _Word, other: _Word) -> bool:
+    """Return whether a space is between two words; PDFium has it before the later one."""
+    one, two = word.segment, other.segment
+    gap = max(one.left - two.right, two.left - one.right)
+    later = max(word, other, key=lambda each: each.number)
+    has_space = abs(word.number - other.number) == 1 and later.first.has_space
+    return gap > (_LEAST_SPACE if has_space else _GAP_OF_WORDS) * max(one.size, two.size)
+
+
+def _runs_to_right(text: str) -> bool:
+    return text.startswith("+") or any(map(str.isalpha, text))
 
 
 def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
@@ -858,6 +928,7 @@ def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
                 yield word
             is_reversed = is_right_to_left(glyph.text)
             word = _Word(glyph.make_segment(), glyph.typeface.turn, is_reversed, glyph)
+            word.glyphs.append(glyph)
             last, marks = glyph, ""
         elif not unicodedata.combining(glyph.text[0]):
             _insert(word, last, replace(glyph, text=glyph.text + marks))
@@ -875,6 +946,7 @@ def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
 def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
     """Insert a glyph into a word, behind the last one or, if it is seen before it, at the start."""
     text = word.segment.text
+    word.glyphs.append(glyph)
     if unicodedata.combining(glyph.text[0]):
         at = word.end
     elif glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS:
@@ -885,7 +957,8 @@ def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
         is_visual = glyph.left + glyph.right > last.left + last.right
         at = 0 if word.is_reversed and is_visual else len(text)
     word.end = at + len(glyph.text)
-    _extend(word.segment, f"{text[:at]}{glyph.text}{text[at:]}", glyph)
+    word.segment.text = f"{text[:at]}{glyph.text}{text[at:]}"
+    _extend(word.segment, glyph)
 
 
 def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
@@ -912,9 +985,9 @@ def _join_near(words: Iterator[_Word], edges_of_cells: "_CellEdges") -> Iterator
             held = word
             continue
         own, other = held.segment, word.segment
-        gap = max(other.left - own.right, own.left - other.right)
-        has_space = word.first.has_space or gap > _GAP_OF_WORDS * own.size
-        own.text = f"{own.text}{' ' if has_space else ''}{other.text}"
+        if not held.words:
+            held.words = [replace(held, segment=replace(own))]
+        held.words += word.words or [word]
         own.left, own.right = min(own.left, other.left), max(own.right, other.right)
         own.is_bold, own.is_code = own.is_bold and other.is_bold, own.is_code and other.is_code
         own.size = max(own.size, other.size)
@@ -931,7 +1004,9 @@ def _is_near(held: _Word, word: _Word, edges_of_cells: "_CellEdges") -> bool:
         or abs(own.base - other.base) > _BASELINE * size
     ):
         return False
-    is_beside = -size < other.left - own.right < word.first.widest_gap * size
+    is_inside = not word.first.text.isalpha() and other.right < own.right
+    gap = 0.0 if is_inside else other.left - own.right
+    is_beside = -size < gap < word.first.widest_gap * size
     return is_beside and not edges_of_cells.part(own, other.left, word.turn)
 
 
@@ -958,25 +1033,12 @@ def _show(code: int) -> str:
     return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
 
 
-def _find_typeface(
-    raw: Any,
-    text_page: "PdfTextPage",
-    index: int,
-    drawn: Any,
-    known: dict[int | None, _Typeface],
-    tags: Mapping[int, Tag],
+def _read_typeface(
+    raw: Any, text_page: "PdfTextPage", index: int, drawn: Any, tags: Mapping[int, Tag]
 ) -> _Typeface:
-    key = find_address(drawn)
-    if key not in known:
-        tag = tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if drawn and tags else None
-        face = (
-            _read_typeface(raw, text_page, index, drawn) if drawn else _Typeface(10.0, False, False)
-        )
-        known[key] = replace(face, tag=tag)
-    return known[key]
-
-
-def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -> _Typeface:
+    """Return the typeface of a drawn text, one glyph of which has the index."""
+    if not drawn:
+        return _Typeface(10.0, False, False)
     size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFText_GetMatrix(text_page, index, matrix)
@@ -991,6 +1053,7 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
         is_code=any(word in name for word in _CODE),
         # A negative size turns the letters, too.
         turn=find_turn(matrix.a * size.value, matrix.b * size.value),
+        tag=tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if tags else None,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from knowledge.documents.page import Block, BlockKind
-from knowledge.documents.pdf.page_text import Segment, is_right_to_left
+from knowledge.documents.pdf.page_text import Segment, is_mostly_reversed
 from knowledge.documents.pdf.tags import Tag
 from knowledge.documents.tables import (
     Cell,
@@ -250,7 +250,12 @@ def write_text_table(table: TextTable) -> Iterator[Block]:
     if table.unclear:
         yield Block(BlockKind.TEXT, "\n".join(table.unclear), anchor=place)
     else:
-        yield from write_table(table.rows, place, has_header=table.has_header)
+        text = "".join(cell.text for row in table.rows for cell in row)
+        is_plain = all(cell.rows == cell.columns == 1 for row in table.rows for cell in row)
+        step = -1 if is_plain and is_mostly_reversed(text) else 1
+        yield from write_table(
+            [row[::step] for row in table.rows], place, has_header=table.has_header
+        )
 
 
 def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
@@ -263,9 +268,7 @@ def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
 
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:
     """Return the segments of a line from its beginning, which is right in some scripts."""
-    text = "".join(segment.text for segment in segments)
-    letters = sum(character.isalpha() for character in text)
-    is_reversed = 2 * sum(map(is_right_to_left, text)) > letters if letters else False
+    is_reversed = is_mostly_reversed("".join(segment.text for segment in segments))
     return sorted(segments, key=lambda one: one.left, reverse=is_reversed)
 
 
