@@ -46,6 +46,8 @@ _LEAST_SPACE = 0.08
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
+_LARGEST_RAISED, _CLEAR_RISE = 0.95, 0.25
+"""The same if its baseline is clearly another one: browsers round sizes."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
 _LONGEST_MARK = 5
 """Maximum number of letters of superscript text in front of a word."""
@@ -778,10 +780,14 @@ def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
     """Return whether a glyph is superscript or subscript; a drop cap is neither."""
     rise = (glyph.base - current.base) / current.size
-    share = glyph.typeface.size / current.size
-    if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
+    if not _is_smaller(glyph.typeface.size / current.size, rise) or abs(rise) < _LEAST_RISE:
         return Script.LINE
     return Script.RAISED if rise > 0 else Script.LOWERED
+
+
+def _is_smaller(share: float, rise: float) -> bool:
+    largest = _LARGEST_RAISED if abs(rise) >= _CLEAR_RISE else _LARGEST_SCRIPT
+    return _SMALLEST_SCRIPT <= share <= largest
 
 
 def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
@@ -836,10 +842,11 @@ def _extend(segment: Segment, glyph: _Glyph) -> None:
     segment.right = max(segment.right, glyph.right)
     segment.is_bold = segment.is_bold and glyph.typeface.is_bold
     segment.is_code = segment.is_code and glyph.typeface.is_code
-    if segment.size <= _LARGEST_SCRIPT * glyph.typeface.size:
+    size = glyph.typeface.size
+    if segment.size < size and _is_smaller(segment.size / size, (segment.base - glyph.base) / size):
         # The text so far is the superscript in front of a letter, such as a mass number.
         segment.base = glyph.base
-    segment.size = max(segment.size, glyph.typeface.size)
+    segment.size = max(segment.size, size)
 
 
 def _join_words(
@@ -1018,9 +1025,8 @@ def _continues(current: Segment, last: _Glyph, glyph: _Glyph) -> bool:
         # The number of a line of code, which has places of its own.
         return False
     smaller, size = sorted((current.size, glyph.typeface.size))
-    is_script = _SMALLEST_SCRIPT <= smaller / size <= _LARGEST_SCRIPT
-    highest = _HIGHEST_RISE if is_script else _BASELINE
-    if abs(glyph.base - current.base) > highest * size:
+    rise = (glyph.base - current.base) / size
+    if abs(rise) > (_HIGHEST_RISE if _is_smaller(smaller / size, rise) else _BASELINE):
         return False
     return -size < glyph.left - current.right < glyph.widest_gap * size
 
