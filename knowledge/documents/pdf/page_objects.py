@@ -207,7 +207,8 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         objects.fills.append(Fill(len(objects.texts), box, colour, is_opaque, lines))
     if len(objects.boxes) < _MOST_BOXES:
         objects.boxes.append(box)
-    if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):
+    is_drawn = (fill.value or stroked.value) and not _has_hole(raw, drawn)
+    if len(objects.lines) < _MOST_LINES and is_drawn:
         objects.lines.extend(_take_lines(raw, drawn, matrix, box, is_stroked=bool(stroked.value)))
 
 
@@ -269,6 +270,13 @@ def _list_clips(raw: Any, drawn: "PdfObject", matrix: "PdfMatrix") -> Iterator[B
             points.append(matrix.on_point(x.value, y.value))
         xs, ys = zip(*points, strict=True) if points else ((0.0,), (0.0,))
         yield min(xs), min(ys), max(xs), max(ys)
+
+
+def _has_hole(raw: Any, drawn: "PdfObject") -> bool:
+    """Return whether an object is clipped by more than boxes, as a frame with a title in a gap."""
+    clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
+    paths = range(raw.FPDFClipPath_CountPaths(clips))
+    return any(raw.FPDFClipPath_CountPathSegments(clips, path) > _LARGEST_BOX for path in paths)
 
 
 def _is_on_layer(raw: Any, drawn: "PdfObject") -> bool:

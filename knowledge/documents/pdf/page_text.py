@@ -59,8 +59,10 @@ _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
 _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
-_LEAST_STRUCK = 0.2
-"""Minimum share of a line that is over letters if it ends far outside of them, unlike in charts."""
+_LEAST_STRUCK, _LEAST_STRUCK_ROW = 0.2, 0.08
+"""Minimum share of a line that is over letters if it ends far outside of them, unlike in charts;
+and of a line through a label and other cells.
+"""
 _LEAST_LETTERS = 5
 _MOST_STRIKES = 100
 """Maximum number of lines through the letters of a text; more are a drawing."""
@@ -326,19 +328,22 @@ class _CellEdges:
             for number, line in enumerate(self._lines if long else ())
             for stroke in turn_strokes([line], turn, self._size)
         }
-        for stroke in sorted(long, key=lambda one: one.at)[:_MOST_STRIKES]:
-            met = [one for one in segments if _meets(stroke, one)]
-            over = [box for box, lines in boxes if drawn[stroke] < lines]
+        heights = {round(stroke.at) for stroke in long}
+        level = self._list_strokes(turn, is_vertical=False) if long else []
+        for parts in _join_level([one for one in level if round(one.at) in heights]):
+            line = replace(parts[0], end=max(part.end for part in parts))
+            met = [one for one in segments if _meets(line, one)]
+            last = max(drawn[part] for part in parts)
             is_hidden = any(
-                left <= one.left < right and bottom <= stroke.at <= top
-                for left, bottom, right, top in over
+                left <= one.left < right and bottom <= line.at <= top
+                for (left, bottom, right, top), lines in boxes
+                if last < lines
                 for one in met
             )
-            if is_hidden or not _strikes_line(stroke, met):
-                continue
-            found.add(stroke)
-            for segment in (*met, *chain.from_iterable(one.parts for one in met)):
-                segment.text = strike(segment.text.replace("~~", ""))
+            if not is_hidden and _strikes_line(line, met):
+                found.update(parts)
+                for segment in (*met, *chain.from_iterable(one.parts for one in met)):
+                    segment.text = strike(segment.text.replace("~~", ""))
         return found
 
     def _list_level(self, segment: Segment, turn: int) -> list[Stroke]:
@@ -756,6 +761,18 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     )
 
 
+def _join_level(strokes: Sequence[Stroke]) -> list[list[Stroke]]:
+    """Return groups of horizontal lines that continue each other; at most so many as strike out."""
+    groups: list[list[Stroke]] = []
+    for stroke in sorted(strokes, key=lambda one: (round(one.at), one.start)):
+        last = groups[-1][-1] if groups else None
+        if last and round(last.at) == round(stroke.at) and stroke.start <= last.end + 2:
+            groups[-1].append(stroke)
+        else:
+            groups.append([stroke])
+    return groups[:_MOST_STRIKES]
+
+
 def _meets(line: Stroke, segment: Segment) -> bool:
     lowest, highest = (segment.base + share * segment.size for share in _HEIGHT)
     is_across = segment.left < line.end - 1 and line.start + 1 < segment.right
@@ -765,6 +782,8 @@ def _meets(line: Stroke, segment: Segment) -> bool:
 def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
     """Return whether a line is at the middle of all segments that it meets, and covers them all."""
     lowest, highest = _MIDDLE
+    has_label = len(met) > 1 and any(any(map(str.isalpha, one.text)) for one in met)
+    least = (_LEAST_STRUCK_ROW if has_label else _LEAST_STRUCK) * (line.end - line.start)
     return (
         all(
             line.start - 1 <= one.left
@@ -772,7 +791,7 @@ def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
             and lowest <= (line.at - one.base) / one.size <= highest
             for one in met
         )
-        and sum(one.right - one.left for one in met) >= _LEAST_STRUCK * (line.end - line.start)
+        and sum(one.right - one.left for one in met) >= least
         and sum(map(str.isalnum, "".join(one.text for one in met))) >= _LEAST_LETTERS
     )
 

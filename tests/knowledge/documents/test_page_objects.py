@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,39 @@ def test_a_line_through_a_whole_row_strikes_it_out_and_rules_between_rows_do_not
         "| ~~Hose~~ | ~~2 pieces~~ | ~~29.50~~ |",
         "| Valve | 3 pieces | 39.50 |",
     ]
+
+
+def test_a_row_is_struck_out_by_a_line_in_each_of_its_cells() -> None:
+    edges = (50, 300, 380, 460)
+
+    def draw(canvas: Canvas) -> None:
+        for at, row in enumerate((("Article", "Unit", "Price"), ("Hose", "m", "1.50"))):
+            for left, text in zip(edges, row, strict=False):
+                canvas.drawString(left + 5, 700 - 20 * at, text)
+        for base in (714, 694, 674):
+            canvas.line(50, base, 460, base)
+        for left in edges:
+            canvas.line(left, 714, left, 674)
+        for left, right in pairwise(edges):
+            canvas.line(left, 683.6, right, 683.6)
+
+    content = read_drawn(draw).content
+
+    assert content.splitlines()[2:] == ["| ~~Hose~~ | ~~m~~ | ~~1.50~~ |"]
+
+
+def test_a_title_in_the_gap_of_a_frame_is_not_struck_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.saveState()
+        gap = canvas.beginPath()
+        gap.rect(0, 0, 600, 800)
+        gap.rect(80, 690, 200, 30)
+        canvas.clipPath(gap, stroke=0, fill=0, fillMode=0)
+        canvas.rect(50, 600, 400, 103.6)
+        canvas.restoreState()
+        canvas.drawString(90, 700, "Personal data of the member")
+
+    assert read_drawn(draw).content == "Personal data of the member"
 
 
 def test_a_line_from_margin_to_margin_strikes_a_sentence_out() -> None:
