@@ -892,8 +892,6 @@ def _part_word(word: _Word) -> Iterator[_Word]:
     glyphs = sorted(word.glyphs, key=lambda one: one.left)
     inner = [at for at, glyph in enumerate(glyphs) if glyph.text.isalnum()]
     first, end = inner[0], inner[-1] + 1
-    if first and glyphs[first - 1].text in f"+{_SIGNS}":
-        first -= 1
     for part in (*([one] for one in glyphs[:first]), glyphs[first:end],
                  *([one] for one in glyphs[end:])):  # fmt: skip
         segment = part[0].make_segment()
@@ -916,7 +914,13 @@ def _write_words(words: Sequence[_Word]) -> str:
         own = list(group)
         first, end = 0, 0 if is_own or is_reversed else len(own)
         if is_reversed and not is_own:
-            starts = [at for at, one in enumerate(own) if _runs_to_right(one.segment.text)]
+            beside = groups[-1][0] if groups else None
+            starts = [
+                at for at, (last, one, following) in enumerate(
+                    zip([beside, *own], own, [*own[1:], None], strict=False)
+                )
+                if _runs_to_right(last, one, following)
+            ]  # fmt: skip
             filled = [at for at, one in enumerate(own) if any(map(str.isalnum, one.segment.text))]
             first, end = (starts[0], filled[-1] + 1) if starts and filled else (0, 0)
         groups.append([*own[end:][::-1], *own[first:end], *own[:first][::-1]])
@@ -939,8 +943,15 @@ def _has_space(word: _Word, other: _Word) -> bool:
     return gap > (_LEAST_SPACE if has_space else _GAP_OF_WORDS) * max(one.size, two.size)
 
 
-def _runs_to_right(text: str) -> bool:
-    return text.startswith("+") or any(map(str.isalpha, text))
+def _runs_to_right(before: _Word | None, word: _Word, following: _Word | None) -> bool:
+    """Return whether a word begins a run to the right: a Latin word, or the sign of a number.
+
+    A sign that joins the word before it to the number is none.
+    """
+    text = word.segment.text
+    is_sign = text in _SIGNS and following is not None and not _has_space(word, following)
+    is_joint = before is not None and not _has_space(before, word)
+    return text == "+" or any(map(str.isalpha, text)) or (is_sign and not is_joint)
 
 
 def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
