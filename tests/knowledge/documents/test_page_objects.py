@@ -224,6 +224,15 @@ def test_a_row_is_struck_out_by_a_line_in_each_of_its_cells() -> None:
     assert content.splitlines()[2:] == ["| ~~Hose~~ | ~~m~~ | ~~1.50~~ |"]
 
 
+def test_thousands_of_lines_through_a_text_are_a_drawing() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, SHOWN)
+        for at in range(5_000):
+            canvas.line(40, 702 + at / 2_000, 400 + at / 50, 702 + at / 2_000)
+
+    assert read_drawn(draw).content == SHOWN
+
+
 def test_a_title_in_the_gap_of_a_frame_is_not_struck_out() -> None:
     def draw(canvas: Canvas) -> None:
         canvas.saveState()
