@@ -134,8 +134,14 @@ def join_spans(spans: Iterable[Span]) -> str:
         if span.is_struck:
             struck += text
         else:
-            written, struck = f"{written}{_strike(struck)}{text}", ""
-    return written + _strike(struck)
+            written, struck = f"{written}{strike(struck)}{text}", ""
+    return written + strike(struck)
+
+
+def strike(text: str) -> str:
+    """Return text with the marks of struck-out text, inside of its outer spaces."""
+    bare = text.strip()
+    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
 
 
 def write_formula(formula: Formula, depth: int = 0) -> str:
@@ -207,11 +213,6 @@ def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
     if span.script is Script.NOTE:
         return span.text if bare.startswith(("[", "(")) else span.text.replace(bare, f"[{bare}]", 1)
     return span.text
-
-
-def _strike(text: str) -> str:
-    bare = text.strip()
-    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
 
 
 def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ LONGEST_CAPTION = 200
 _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNORECASE)
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
-_BEYOND_LIMITS = "the document has too many pictures, or too large ones"
+BEYOND_LIMITS = "the document has too many pictures, or too large ones"
 _NOT_PRESENT = "the file is not among the documents"
 _SIGNS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg",
           b"GIF87a": "image/gif", b"GIF89a": "image/gif"}  # fmt: skip
@@ -73,7 +73,7 @@ class _Collection:
         if name not in self.files:
             is_within = len(data) <= min(LARGEST_PICTURE, self.bytes_left)
             if not is_within or len(self.files) >= MOST_PICTURES:
-                self.left_out.add("picture", _BEYOND_LIMITS)
+                self.left_out.add("picture", BEYOND_LIMITS)
                 return None
             self.bytes_left -= len(data)
             self.files[name] = PictureFile(name, media_type, encode(data))

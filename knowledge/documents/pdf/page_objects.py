@@ -17,8 +17,11 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
 Size = tuple[float, float]
 PathPoint = tuple[float, float]
+_PAPER = 0xFFFFFF
 THICKEST = 3.0
 """Maximum thickness of a line in points; a thicker filled box is not a line."""
+_BROADEST = 6.0
+"""Maximum width of a stroke in points; the background of a text may be drawn as a line."""
 _STRAIGHT = 0.7
 _MOST_POINTS = 4_000
 """Maximum number of points of a path; a path with more is a drawing."""
@@ -35,8 +38,20 @@ _OPAQUE = 255
 _PIXELS = 1.5
 """Pixels per point of the rendering that shows what is visible."""
 _MOST_PIXELS = 6_000_000
-_PAPER = 0xFFFFFF
 _LONGEST_MARK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A filled path: how many texts and lines are drawn before it, its box, and its colour if it
+    has one.
+    """
+
+    at: int
+    box: Box
+    colour: int | None
+    is_opaque: bool
+    lines: int = 0
 
 
 @dataclass(slots=True)
@@ -52,7 +67,7 @@ class PageObjects:
     texts: "list[tuple[PdfObject, PdfMatrix]]" = field(default_factory=list)
     pictures: list[Box] = field(default_factory=list)
     strikes: list[Box] = field(default_factory=list)
-    fills: "list[_Fill]" = field(default_factory=list)
+    fills: list[Fill] = field(default_factory=list)
 
 
 class VisiblePlaces:
@@ -115,16 +130,6 @@ class VisiblePlaces:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fill:
-    """A filled path: how many texts are drawn before it, its box, and its colour if it has one."""
-
-    at: int
-    box: Box
-    colour: int | None
-    is_opaque: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Text:
     """A drawn text: the number of the last text in its place, its colour, the boxes that clip it,
     and whether all is hidden.
@@ -179,7 +184,7 @@ def take_objects(page: "PdfPage") -> PageObjects:
             objects.texts.append((drawn, matrix))
         elif drawn.type == raw.FPDF_PAGEOBJ_SHADING:
             box = matrix.on_rect(*drawn.get_bounds())
-            objects.fills.append(_Fill(len(objects.texts), box, None, is_opaque=False))
+            objects.fills.append(Fill(len(objects.texts), box, None, is_opaque=False))
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
             _add_path(raw, objects, drawn, matrix)
     objects.strikes = list(_take_strikes(raw, page))
@@ -211,10 +216,12 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         and len(objects.fills) < _MOST_FILLS
     ):
         colour, _ = _find_colour(raw, drawn)
-        objects.fills.append(_Fill(len(objects.texts), box, colour, _is_opaque(raw, drawn)))
+        is_opaque, lines = _is_opaque(raw, drawn), len(objects.lines)
+        objects.fills.append(Fill(len(objects.texts), box, colour, is_opaque, lines))
     if len(objects.boxes) < _MOST_BOXES:
         objects.boxes.append(box)
-    if len(objects.lines) < _MOST_LINES and (fill.value or stroked.value):
+    is_drawn = (fill.value or stroked.value) and not _has_hole(raw, drawn)
+    if len(objects.lines) < _MOST_LINES and is_drawn:
         objects.lines.extend(_take_lines(raw, drawn, matrix, box, is_stroked=bool(stroked.value)))
 
 
@@ -276,6 +283,13 @@ def _list_clips(raw: Any, drawn: "PdfObject", matrix: "PdfMatrix") -> Iterator[B
             points.append(matrix.on_point(x.value, y.value))
         xs, ys = zip(*points, strict=True) if points else ((0.0,), (0.0,))
         yield min(xs), min(ys), max(xs), max(ys)
+
+
+def _has_hole(raw: Any, drawn: "PdfObject") -> bool:
+    """Return whether an object is clipped by more than boxes, as a frame with a title in a gap."""
+    clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
+    paths = range(raw.FPDFClipPath_CountPaths(clips))
+    return any(raw.FPDFClipPath_CountPathSegments(clips, path) > _LARGEST_BOX for path in paths)
 
 
 def _is_on_layer(raw: Any, drawn: "PdfObject") -> bool:
@@ -375,9 +389,11 @@ def _take_lines(
         if right - left > top - bottom:
             return [(left, y, right, y)]
         return [(x, bottom, x, top)]
-    if not is_stroked:
+    placed, width = drawn.get_matrix().multiply(matrix), ctypes.c_float()
+    raw.FPDFPageObj_GetStrokeWidth(drawn.raw, width)
+    if not is_stroked or width.value * math.hypot(placed.c, placed.d) > _BROADEST:
         return []
-    return list(_find_straight(raw, drawn.raw, drawn.get_matrix().multiply(matrix)))
+    return list(_find_straight(raw, drawn.raw, placed))
 
 
 def _find_straight(raw: Any, path: Any, matrix: "PdfMatrix") -> Iterator[Box]:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from knowledge.documents.page import Block, BlockKind, Picture
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
 from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_objects import list_objects
 from knowledge.documents.pdf.text_lines import Line
 from knowledge.documents.pictures import (
+    BEYOND_LIMITS,
     LARGEST_PICTURE,
     LONGEST_CAPTION,
     MOST_PICTURES,
@@ -50,8 +51,8 @@ class PagePicture:
     top: float
 
 
-def take_pictures(page: "PdfPage", number: int) -> Iterator[PagePicture]:
-    """Yield the figures of a page that can be shown, at most `MOST_PICTURES`."""
+def take_pictures(page: "PdfPage", number: int, left_out: LeftOutCounts) -> Iterator[PagePicture]:
+    """Yield the figures of a page that can be shown, at most `MOST_PICTURES`; count the others."""
     from pypdfium2 import PdfImage, PdfiumError, raw
 
     width, height = page.get_size()
@@ -62,15 +63,17 @@ def take_pictures(page: "PdfPage", number: int) -> Iterator[PagePicture]:
         left, bottom, right, top = matrix.on_rect(*drawn.get_bounds())
         size = right - left, top - bottom
         is_figure = min(size) >= _LEAST_SIDE and size[0] * size[1] < _LARGEST_SHARE * width * height
-        if not is_figure or not isinstance(drawn, PdfImage) or left_to_take <= 0:
+        if not is_figure or not isinstance(drawn, PdfImage):
             continue
         left_to_take -= 1
+        reason = BEYOND_LIMITS
         try:
-            data = _extract(drawn)
+            data = _extract(drawn) if left_to_take >= 0 else None
         except PdfiumError:
-            # A picture that is damaged is not shown; the text of its page is read nevertheless.
-            continue
-        if data is not None:
+            data, reason = None, "it is damaged"
+        if data is None:
+            left_out.add("picture", reason, name=f"page {number}")
+        else:
             yield PagePicture(number, encode(data), left, bottom, right, top)
 
 
@@ -95,10 +98,15 @@ def insert_pictures(
 
 
 def _extract(drawn: "PdfImage") -> bytes | None:
-    """Return a picture as JPEG if it is stored as JPEG, or as PNG."""
+    """Return a picture as JPEG if it is stored as JPEG, or as PNG; None if it is too large.
+
+    Raises `PdfiumError` if it is damaged.
+    """
     columns, rows = drawn.get_px_size()
-    if not 0 < columns * rows <= _LARGEST_AREA:
+    if columns * rows > _LARGEST_AREA:
         return None
+    # The rendering of a damaged picture is empty.
+    drawn.get_bitmap(render=False)
     if drawn.get_filters() == ["DCTDecode"]:
         written = bytes(drawn.get_data())
         return written if len(written) <= LARGEST_PICTURE else None

@@ -6,6 +6,7 @@ that a reader of this text sees.
 
 import ctypes
 import math
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -15,9 +16,10 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.notation import Script, Span, join_spans, strike
 from knowledge.documents.pdf.page_objects import (
     Box,
+    Fill,
     Size,
     VisiblePlaces,
     find_address,
@@ -50,7 +52,11 @@ _LEAST_SPACE = 0.15
 _BASELINE = 0.45
 _SMALLEST_SCRIPT, _LARGEST_SCRIPT = 0.45, 0.85
 """Size of superscript and subscript text, relative to the text before it."""
+_LARGEST_RAISED, _CLEAR_RISE = 0.95, 0.25
+"""The same if its baseline is clearly another one: browsers round sizes."""
 _LEAST_RISE, _HIGHEST_RISE = 0.08, 0.6
+_LONGEST_MARK = 5
+"""Maximum number of letters of superscript text in front of a word."""
 _LEAST_SCRIPT, _HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.2, 0.5, 0.48, 0.12
 """Height and middle of the raised and lowered digits of a font, in sizes of its other digits."""
 _SIGNS = "+-\u2212\u2013"
@@ -59,6 +65,13 @@ _MIDDLE = (0.15, 0.45)
 """Vertical range of a strikethrough line, in font sizes above the baseline."""
 _ENDS = (0.05, 0.5)
 """How far inside and outside of letters, in font sizes, the line that strikes them out may end."""
+_LEAST_STRUCK, _LEAST_STRUCK_ROW = 0.2, 0.08
+"""Minimum share of a line that is over letters if it ends far outside of them, unlike in charts;
+and of a line through a label and other cells.
+"""
+_LEAST_LETTERS = 5
+_MOST_STRIKES = 100
+"""Maximum number of lines through the letters of a text; more are a drawing."""
 _IN_NEXT = 0.1
 """How far, in font sizes, this line may reach into the next letter."""
 _LEAST_SPACED = 5
@@ -81,7 +94,6 @@ _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_PARTS = 60
 _LEAST_GAP_OF_CELLS = 0.5
-"""Letters, but not the digits, which run to the right (ISO/IEC 10646; Unicode, annex 9)."""
 _ACCENTS = dict(
     zip(
         "`\xb4^\u02c6~\u02dc\xaf\u02d8\u02d9\xa8\u02da\u02dd\u02c7\xb8\u02db",
@@ -91,6 +103,15 @@ _ACCENTS = dict(
 )
 """The combining character of each accent."""
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
+_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_DOWNWARDS = 270
+_WIDEST_CELL = 1.3
+"""Maximum width of the letters at one place of vertical text, such as `10`, in font sizes."""
+_PITCH_OF_CELLS = 0.4, 2.3
+"""How far below each other the letters of vertical text are, in font sizes, with spaces."""
+_FURTHEST_ASIDE = 0.5
+_CELL, _CELL_BASE = 0.88, 0.1
+"""The height of the upper edge of a Chinese letter above the baseline, in font sizes."""
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
@@ -103,7 +124,8 @@ _SHORTEST = 3.0
 class Segment:
     """Words on one baseline without a wide gap; positions are points from the lower left corner.
 
-    `parts` are the words on both sides of its wider gaps, if it has any.
+    `parts` are the words on both sides of its wider gaps, if it has any. `words` are the left and
+    right ends of its words.
     """
 
     text: str
@@ -115,6 +137,7 @@ class Segment:
     is_code: bool = False
     tag: Tag | None = None
     parts: "list[Segment]" = field(default_factory=list)
+    words: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +313,56 @@ class _CellEdges:
 
     def list_strikes(self, segment: Segment, glyphs: Sequence[_Glyph], turn: int) -> list[Stroke]:
         """Return the lines that strike out glyphs of a segment."""
+        level = self._list_level(segment, turn)
+        return [stroke for stroke in level if _strikes_out(stroke, glyphs)]
+
+    def strike_lines(
+        self, segments: Sequence[Segment], turn: int, fills: Sequence[Fill]
+    ) -> set[Stroke]:
+        """Mark segments that are struck out by lines that begin and end far outside of them.
+
+        Such a line is at the middle of all segments that it meets, which are not labels of a chart,
+        and no box hides it, such as that of a title. The lines are returned.
+        """
+        found = set()
+        long = {
+            stroke
+            for segment in segments
+            for stroke in self._list_level(segment, turn)
+            if stroke.start <= segment.left and segment.right <= stroke.end
+        }
+        matrix = turn_page(turn, self._size)
+        boxes = [(matrix.on_rect(*fill.box), fill.lines) for fill in fills if long]
+        drawn = {
+            stroke: number
+            for number, line in enumerate(self._lines if long else ())
+            for stroke in turn_strokes([line], turn, self._size)
+        }
+        heights = {round(stroke.at) for stroke in long}
+        level = self._list_strokes(turn, is_vertical=False) if long else []
+        for parts in _join_level([one for one in level if round(one.at) in heights]):
+            line = replace(parts[0], end=max(part.end for part in parts))
+            met = [one for one in segments if _meets(line, one)]
+            last = max(drawn[part] for part in parts)
+            is_hidden = any(
+                left <= one.left < right and bottom <= line.at <= top
+                for (left, bottom, right, top), lines in boxes
+                if last < lines
+                for one in met
+            )
+            if not is_hidden and _strikes_line(line, met):
+                found.update(parts)
+                for segment in (*met, *chain.from_iterable(one.parts for one in met)):
+                    segment.text = strike(segment.text.replace("~~", ""))
+        return found
+
+    def _list_level(self, segment: Segment, turn: int) -> list[Stroke]:
+        """Return the horizontal lines at the middle of a segment; none of a drawing."""
         level = self._list_strokes(turn, is_vertical=False)
         lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
-        return [stroke for stroke in level[first:last] if _strikes_out(stroke, glyphs)]
+        return level[first:last] if last - first <= _MOST_STRIKES else []
 
     def _list_strokes(self, turn: int, *, is_vertical: bool) -> list[Stroke]:
         key = (turn, is_vertical)
@@ -317,11 +385,22 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken_glyphs = _join_accents(_take_glyphs(page, text_page))
     glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
+    text = text_page.get_text_range()
+    if _CHINESE.search(text):
+        glyphs = _turn_vertical(list(glyphs), size)
     shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
-    for turn, segment in _take_segments(
-        text_page, shown, _CellEdges(objects.lines + objects.strikes, size)
-    ):
+    edges_of_cells = _CellEdges(objects.lines + objects.strikes, size)
+    segments = (
+        _join_words(shown, edges_of_cells, is_page_reversed=begins_right(text))
+        if is_right_to_left(text)
+        else _join_glyphs(shown, edges_of_cells)
+    )
+    for turn, segment in segments:
         by_turn.setdefault(turn, []).append(segment)
+    struck = {
+        turn: edges_of_cells.strike_lines(segments, turn, objects.fills)
+        for turn, segments in by_turn.items()
+    }
     turns = sorted(by_turn, key=lambda turn: -sum(len(span.text) for span in by_turn[turn]))
     taken: list[PageText] = []
     for turn in turns or [0]:
@@ -331,7 +410,8 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken[0].hidden_words = len(hidden)
     taken[0].has_pictures = bool(objects.pictures)
     taken[0].rules = _list_rules(objects.boxes, first, size)
-    taken[0].strokes = turn_strokes(objects.lines, first, size)
+    strokes = turn_strokes(objects.lines, first, size)
+    taken[0].strokes = [stroke for stroke in strokes if stroke not in struck.get(first, ())]
     return taken
 
 
@@ -385,15 +465,6 @@ def cut_segment(segment: Segment, gutters: Sequence[tuple[float, float]]) -> lis
     return pieces if len(pieces) > 1 else [segment]
 
 
-def _take_segments(
-    text_page: "PdfTextPage", glyphs: Iterator[_Glyph], edges_of_cells: "_CellEdges"
-) -> Iterator[tuple[int, Segment]]:
-    text = text_page.get_text_range()
-    if is_right_to_left(text):
-        return _join_words(glyphs, edges_of_cells, is_page_reversed=begins_right(text))
-    return _join_glyphs(glyphs, edges_of_cells)
-
-
 def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
     """Yield the characters of a page in PDFium's order; spaces are an attribute of the next one."""
     from pypdfium2 import raw
@@ -419,14 +490,16 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
         drawn = raw.FPDFText_GetTextObject(text_page, index)
-        typeface = _find_typeface(raw, text_page, index, drawn, typefaces, tags)
+        address = find_address(drawn)
+        if address not in typefaces:
+            typefaces[address] = _read_typeface(raw, text_page, index, drawn, tags)
+        typeface = typefaces[address]
         left, base, right = positions.find(index, typeface.turn)
         if is_pair and before == (code, left):
             # Word states the letters of formulas twice.
             continue
         before = code, left
         shown = "-" if code == _HYPHEN else _show(code)
-        address = find_address(drawn)
         glyph = _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = positions.find_box(index, typeface.turn)
@@ -478,6 +551,67 @@ def _place_scripts(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
             yield glyph.shrink() if is_script else glyph
     if sign is not None:
         yield sign
+
+
+def _turn_vertical(glyphs: Sequence[_Glyph], size: Size) -> Iterator[_Glyph]:
+    """Yield glyphs; those of Chinese or Japanese text in columns run down the page, if most do.
+
+    PDFium has them in their order, but as upright ones. One or more upright glyphs in the place of
+    a letter, such as the digits of a day, are below the one before them.
+    """
+    cells: list[list[_Glyph]] = []
+    for glyph in glyphs:
+        last = cells[-1][-1] if cells else None
+        if last is not None and glyph.base == last.base and -1 < glyph.left - last.right < 1:
+            cells[-1].append(glyph)
+        else:
+            cells.append([glyph])
+    links = [_is_below(one, other) for one, other in pairwise(cells)]
+    linked = [above or below for above, below in pairwise((False, *links, False))]
+    chinese = [any(map(_CHINESE.match, (glyph.text for glyph in cell))) for cell in cells]
+    of_columns = sum(map(all, zip(linked, chinese, strict=True)))
+    is_vertical = 2 * of_columns > sum(bool(_CHINESE.match(glyph.text)) for glyph in glyphs)
+    matrix = turn_page(_DOWNWARDS, size)
+    for cell, is_linked, is_chinese in zip(cells, linked, chinese, strict=True):
+        face = cell[0].typeface
+        width = cell[-1].right - cell[0].left
+        if (
+            not is_vertical
+            or face.turn
+            or not (is_linked or is_chinese)
+            or (width > _WIDEST_CELL * face.size)
+        ):
+            yield from cell
+            continue
+        middle = (cell[0].left + cell[-1].right) / 2
+        left, base = matrix.on_point(
+            middle - (0.5 - _CELL_BASE) * face.size, cell[0].base + _CELL * face.size
+        )
+        for glyph in cell:
+            yield replace(
+                glyph,
+                left=left,
+                right=left + face.size,
+                base=base,
+                typeface=replace(face, turn=_DOWNWARDS),
+                has_space=False,
+                has_drawn_space=True,
+            )
+
+
+def _is_below(cell: Sequence[_Glyph], other: Sequence[_Glyph]) -> bool:
+    """Return whether upright glyphs are below others as letters of vertical text are."""
+    size = other[0].typeface.size
+    if any(
+        one[0].typeface.turn or one[-1].right - one[0].left > _WIDEST_CELL * size
+        for one in (cell, other)
+    ):
+        return False
+    lowest, highest = (share * size for share in _PITCH_OF_CELLS)
+    aside = cell[0].left + cell[-1].right - other[0].left - other[-1].right
+    return (
+        lowest < cell[0].base - other[0].base < highest and abs(aside) / 2 < _FURTHEST_ASIDE * size
+    )
 
 
 def _keep_visible(
@@ -559,7 +693,7 @@ def _join_glyphs(
             and not edges_of_cells.part(current, glyph.left, turn)
         ):
             held.append(glyph)
-            _extend(current, current.text, glyph)
+            _extend(current, glyph)
             continue
         if current is not None:
             yield turn, _finish(current, held, edges_of_cells.list_strikes(current, held, turn))
@@ -570,6 +704,7 @@ def _join_glyphs(
 
 def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text and the parts of a segment."""
+    glyphs = _put_in_order(glyphs)
     parts: list[list[_Glyph]] = []
     right = segment.left
     for glyph in glyphs:
@@ -585,9 +720,25 @@ def _finish(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke
         for own in parts:
             part = own[0].make_segment()
             for glyph in own[1:]:
-                _extend(part, "", glyph)
+                _extend(part, glyph)
             segment.parts.append(_write_text(part, own, strikes))
     return segment
+
+
+def _put_in_order(glyphs: Sequence[_Glyph]) -> Sequence[_Glyph]:
+    """Return glyphs from left to right if some are drawn later, in a gap between others."""
+    ordered = sorted(glyphs, key=lambda one: one.left)
+    if ordered == glyphs or any(
+        one.left < other.left < (one.left + one.right) / 2 for one, other in pairwise(ordered)
+    ):
+        return glyphs
+    # PDFium adds a space where a glyph is not behind the one before it.
+    is_behind = {id(other): one for one, other in pairwise(glyphs)}
+    return [ordered[0], *(
+        other if is_behind.get(id(other)) is one
+        else replace(other, has_space=other.has_drawn_space)
+        for one, other in pairwise(ordered)
+    )]  # fmt: skip
 
 
 def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
@@ -614,19 +765,63 @@ def _strikes_out(line: Stroke, glyphs: Sequence[_Glyph]) -> bool:
     )
 
 
+def _join_level(strokes: Sequence[Stroke]) -> list[list[Stroke]]:
+    """Return groups of horizontal lines that continue each other; at most so many as strike out."""
+    groups: list[list[Stroke]] = []
+    for stroke in sorted(strokes, key=lambda one: (round(one.at), one.start)):
+        last = groups[-1][-1] if groups else None
+        if last and round(last.at) == round(stroke.at) and stroke.start <= last.end + 2:
+            groups[-1].append(stroke)
+        else:
+            groups.append([stroke])
+    return groups[:_MOST_STRIKES]
+
+
+def _meets(line: Stroke, segment: Segment) -> bool:
+    lowest, highest = (segment.base + share * segment.size for share in _HEIGHT)
+    is_across = segment.left < line.end - 1 and line.start + 1 < segment.right
+    return is_across and lowest < line.at < highest
+
+
+def _strikes_line(line: Stroke, met: Sequence[Segment]) -> bool:
+    """Return whether a line is at the middle of all segments that it meets, and covers them all."""
+    lowest, highest = _MIDDLE
+    has_label = len(met) > 1 and any(any(map(str.isalpha, one.text)) for one in met)
+    least = (_LEAST_STRUCK_ROW if has_label else _LEAST_STRUCK) * (line.end - line.start)
+    return (
+        all(
+            line.start - 1 <= one.left
+            and one.right <= line.end + 1
+            and lowest <= (line.at - one.base) / one.size <= highest
+            for one in met
+        )
+        and sum(one.right - one.left for one in met) >= least
+        and sum(map(str.isalnum, "".join(one.text for one in met))) >= _LEAST_LETTERS
+    )
+
+
 def _find_script(current: Segment, glyph: _Glyph) -> Script:
     """Return whether a glyph is superscript or subscript; a drop cap is neither."""
     rise = (glyph.base - current.base) / current.size
-    share = glyph.typeface.size / current.size
-    if not _SMALLEST_SCRIPT <= share <= _LARGEST_SCRIPT or abs(rise) < _LEAST_RISE:
+    if not _is_smaller(glyph.typeface.size / current.size, rise) or abs(rise) < _LEAST_RISE:
         return Script.LINE
     return Script.RAISED if rise > 0 else Script.LOWERED
+
+
+def _is_smaller(share: float, rise: float) -> bool:
+    largest = _LARGEST_RAISED if abs(rise) >= _CLEAR_RISE else _LARGEST_SCRIPT
+    return _SMALLEST_SCRIPT <= share <= largest
 
 
 def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Set the text of a segment; letters that are spaced out are joined to words."""
     first = glyphs[0]
     line = Segment("", first.left, first.right, first.base, first.typeface.size)
+    body = next((one for one in glyphs if one.typeface.size != line.size), first)
+    line.base, line.size = body.base, body.typeface.size
+    is_mark = body in glyphs[: _LONGEST_MARK + 1] and _find_script(line, first) is Script.RAISED
+    if not is_mark:
+        line.base, line.size = first.base, first.typeface.size
     spans: list[Span] = []
     gaps: list[float] = []
     for glyph in glyphs:
@@ -640,8 +835,12 @@ def _write_text(segment: Segment, glyphs: Sequence[_Glyph], strikes: Sequence[St
         if spans and (has_space or gap > _GAP_OF_WORDS * line.size):
             gaps.append(gap)
             spans.append(Span(" ", Script.LINE, is_struck and spans[-1].is_struck))
+            segment.words.append((glyph.left, glyph.right))
+        elif not spans:
+            segment.words = [(glyph.left, glyph.right)]
+        segment.words[-1] = segment.words[-1][0], glyph.right
         spans.append(Span(glyph.text, script, is_struck))
-        _extend(line, "", glyph)
+        _extend(line, glyph)
     segment.text = join_spans(spans)
     words = segment.text.split(" ")
     if len(words) >= _LEAST_SPACED and all(len(word) == 1 for word in words):
@@ -661,13 +860,16 @@ def _join_letters(spaced: str) -> str:
     return word if is_word and not any(map(str.isdecimal, word)) else spaced
 
 
-def _extend(segment: Segment, text: str, glyph: _Glyph) -> None:
-    segment.text = text
+def _extend(segment: Segment, glyph: _Glyph) -> None:
     segment.left = min(segment.left, glyph.left)
     segment.right = max(segment.right, glyph.right)
     segment.is_bold = segment.is_bold and glyph.typeface.is_bold
     segment.is_code = segment.is_code and glyph.typeface.is_code
-    segment.size = max(segment.size, glyph.typeface.size)
+    size = glyph.typeface.size
+    if segment.size < size and _is_smaller(segment.size / size, (segment.base - glyph.base) / size):
+        # The text so far is the superscript in front of a letter, such as a mass number.
+        segment.base = glyph.base
+    segment.size = max(segment.size, size)
 
 
 def _join_words(
@@ -760,6 +962,7 @@ def _take_words(glyphs: Iterator[_Glyph]) -> Iterator[_Word]:
 def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
     """Insert a glyph into a word, behind the last one or, if it is seen before it, at the start."""
     text = word.segment.text
+    word.glyphs.append(glyph)
     if unicodedata.combining(glyph.text[0]):
         at = word.end
     elif glyph.left == last.left and glyph.text == _LAM and last.text in _ALEFS:
@@ -771,7 +974,8 @@ def _insert(word: _Word, last: _Glyph, glyph: _Glyph) -> None:
         at = 0 if word.is_reversed and is_visual else len(text)
     word.end = at + len(glyph.text)
     word.glyphs.append(glyph)
-    _extend(word.segment, f"{text[:at]}{glyph.text}{text[at:]}", glyph)
+    word.segment.text = f"{text[:at]}{glyph.text}{text[at:]}"
+    _extend(word.segment, glyph)
 
 
 def _is_in_word(word: _Word, last: _Glyph, glyph: _Glyph) -> bool:
@@ -813,10 +1017,9 @@ def _continues(current: Segment, last: _Glyph, glyph: _Glyph) -> bool:
     if glyph.typeface.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
-    size = max(current.size, glyph.typeface.size)
-    is_script = _find_script(current, glyph) is not Script.LINE
-    highest = _HIGHEST_RISE if is_script else _BASELINE
-    if abs(glyph.base - current.base) > highest * size:
+    smaller, size = sorted((current.size, glyph.typeface.size))
+    rise = (glyph.base - current.base) / size
+    if abs(rise) > (_HIGHEST_RISE if _is_smaller(smaller / size, rise) else _BASELINE):
         return False
     return -size < glyph.left - current.right < glyph.widest_gap * size
 
@@ -825,29 +1028,16 @@ def _show(code: int) -> str:
     if code == _TEX_BULLET:
         return "\u2022"
     sign = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE70 <= code <= 0xFEFC
+    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE10 <= code <= 0xFE48 or 0xFE70 <= code <= 0xFEFC
     return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
 
 
-def _find_typeface(
-    raw: Any,
-    text_page: "PdfTextPage",
-    index: int,
-    drawn: Any,
-    known: dict[int | None, _Typeface],
-    tags: Mapping[int, Tag],
+def _read_typeface(
+    raw: Any, text_page: "PdfTextPage", index: int, drawn: Any, tags: Mapping[int, Tag]
 ) -> _Typeface:
-    key = find_address(drawn)
-    if key not in known:
-        tag = tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if drawn and tags else None
-        face = (
-            _read_typeface(raw, text_page, index, drawn) if drawn else _Typeface(10.0, False, False)
-        )
-        known[key] = replace(face, tag=tag)
-    return known[key]
-
-
-def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -> _Typeface:
+    """Return the typeface of a drawn text, one glyph of which has the index."""
+    if not drawn:
+        return _Typeface(10.0, False, False)
     size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFText_GetMatrix(text_page, index, matrix)
@@ -862,6 +1052,7 @@ def _read_typeface(raw: Any, text_page: "PdfTextPage", index: int, drawn: Any) -
         is_code=any(word in name for word in _CODE),
         # A negative size turns the letters, too.
         turn=find_turn(matrix.a * size.value, matrix.b * size.value),
+        tag=tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if tags else None,
     )
 
 

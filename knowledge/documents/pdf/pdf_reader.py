@@ -117,7 +117,7 @@ class _PageReader:
             self._read_picture(page, number)
         elif len(self.shown) < MOST_PICTURES:
             with self.left_out.contain("page picture", f"page {number}"):
-                self.shown += take_pictures(page, number)
+                self.shown += take_pictures(page, number, self.left_out)
 
     def _read_picture(self, page: "PdfPage", number: int) -> None:
         if self._recognise is None:

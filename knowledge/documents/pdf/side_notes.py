@@ -1,7 +1,7 @@
 """Finds notes beside prose, such as those in a margin, so that no line is made of both."""
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
@@ -20,6 +20,9 @@ _LEAST_LETTERS = 22
 """Of a line of prose."""
 _LETTERS_OF_NOTE = 6
 """Least number of letters of its lines on average, unlike bullets and numbers in another size."""
+_EDGES = 2
+_MOST_RULES = 200
+"""Maximum number of rules of a page with boxes beside prose; a page with more has tables."""
 _SAME_LINE = 1.5
 _ENDS = (".", "!", "?", ":")
 
@@ -32,9 +35,9 @@ def take_notes(
 ) -> tuple[list[list[Segment]], list[Segment]]:
     """Return the notes above the `lowest` position, and the other segments.
 
-    `tables` are the `id` of the segments that represent tables. The lines of a note are in another
-    size than the prose at its one side, which goes on above it or has other baselines. Cells of a
-    table begin on one line and have rules between their rows.
+    `tables` are the `id` of the segments that represent tables. The lines of a note are in a box or
+    in another size than the prose at its one side, which goes on above or below it or has other
+    baselines. Cells of a table begin on one line and have rules between their rows.
     """
     letters: Counter[float] = Counter()
     for segment in segments:
@@ -47,12 +50,15 @@ def take_notes(
     ]  # fmt: skip
     if len(others) > _MOST_OTHERS:
         return [], list(segments)
-    notes = [
+    stacks = [
         stack for stack in _list_stacks(others)
         if len(stack) >= _LEAST_LINES
         and sum(len(one.text) for one in stack) >= _LETTERS_OF_NOTE * len(stack)
-        and stack[-1].base > lowest
-        and _is_note(stack, segments, prose, rules)
+    ]  # fmt: skip
+    framed = _list_framed([one for one in segments if id(one) not in tables], rules)
+    notes = [
+        stack for stack in (*framed, *stacks)
+        if stack[-1].base > lowest and _is_note(stack, segments, prose, rules)
     ]  # fmt: skip
     taken = {id(segment) for note in notes for segment in note}
     return notes, [segment for segment in segments if id(segment) not in taken]
@@ -85,6 +91,22 @@ def _list_stacks(segments: Sequence[Segment]) -> list[list[Segment]]:
     return stacks
 
 
+def _list_framed(
+    segments: Sequence[Segment], rules: Sequence[DrawnRule]
+) -> Iterator[list[Segment]]:
+    """Yield the lines in each box, the upper and lower edge of which have the same ends."""
+    edges: dict[tuple[int, int], set[int]] = {}
+    for rule in rules if len(rules) <= _MOST_RULES else ():
+        edges.setdefault((round(rule.left), round(rule.right)), set()).add(round(rule.base))
+    for (left, right), bases in edges.items():
+        inside = [
+            one for one in sorted(segments, key=lambda one: -one.base)
+            if min(bases) < one.base < max(bases) and left < one.left and one.right < right
+        ]  # fmt: skip
+        if len(bases) == _EDGES and len(inside) >= _LEAST_LINES:
+            yield inside
+
+
 def _is_note(
     stack: Sequence[Segment],
     segments: Sequence[Segment],
@@ -102,7 +124,11 @@ def _is_note(
     is_apart = all(one.left > right + gap for one in beside) or all(
         one.right < left - gap for one in beside
     )
-    long = [one for one in beside if one.size != stack[0].size and len(one.text) >= _LEAST_LETTERS]
+    long = [
+        one for one in beside
+        if len(one.text) >= _LEAST_LETTERS
+        and (one.size != stack[0].size or one.size == prose[0].size)
+    ]  # fmt: skip
     if not is_apart or not long or 2 * len(long) < len(beside):
         return False
     if right - left > _WIDEST * max(one.right - one.left for one in long):
@@ -112,8 +138,18 @@ def _is_note(
     ):
         return False
     first = max(long, key=lambda one: one.base)
+    last = min(long, key=lambda one: one.base)
     is_within = any(
-        0 < one.base - first.base < _PITCH * first.size and abs(one.left - first.left) < first.size
+        (
+            0 < one.base - first.base < _PITCH * first.size
+            and abs(one.left - first.left) < first.size
+        )
+        or (
+            0 < last.base - one.base < _PITCH * last.size
+            and one.left < left + 1
+            and right < one.right
+            and last.left < one.right
+        )
         for one in prose
     )
     level = sum(any(abs(one.base - line.base) < _SAME_LINE for one in long) for line in stack)

@@ -62,6 +62,8 @@ _FURTHEST_ROW = 2.0
 _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
+_ALIGNED = 0.3
+"""Maximum distance of the edges of a header and its column, in font sizes."""
 _LEAST_OVER = 2.0
 """Minimum overlap in points of a text with a column to which it belongs."""
 
@@ -143,8 +145,18 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
             yield from parts
             at = end
         else:
-            yield page.lines[at]
-            at += 1
+            end = at
+            while (
+                end < len(page.lines) and _is_row(page.lines[end]) and _find_end(page, end) == end
+            ):
+                end += 1
+            if end - at >= 2:
+                rows = page.lines[at:end]
+                unclear = [line.text for line in rows]
+                yield TextTable(page.number, [], [], rows[-1].base, unclear=unclear)
+            else:
+                yield page.lines[at]
+            at = max(end, at + 1)
 
 
 def _write_part(
@@ -456,6 +468,12 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     return end if last_row > start else start
 
 
+def _is_row(line: Line) -> bool:
+    """Return whether a line has the cells of a row, with a value among them."""
+    is_wide = line.table is None and not line.is_code and len(line.segments) >= _LEAST_GROUPED
+    return is_wide and any(is_value(segment.text) for segment in line.segments[1:])
+
+
 def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
     """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
 
@@ -654,8 +672,10 @@ def _build(
         is_head = line.base > first
         for segment in line.segments:
             over = _list_over(columns, segment) if is_head else []
-            for column in over if len(over) > 1 else [_find_column(columns, segment)]:
-                rows[-1][column].append(segment.text)
+            if len(over) < 2:
+                over = [_find_column(columns, segment)]
+            for column, text in zip(over, _part_header(columns, segment, over), strict=True):
+                rows[-1][column].append(text)
         above = line
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
     texts = [
@@ -671,6 +691,29 @@ def _build(
         fills_page=fills_page(lowest, page.text.height),
         unclear=[line.text for line in lines] if _are_unclear(columns, lines) else (),
     )
+
+
+def _part_header(
+    columns: Sequence[tuple[float, float]], segment: Segment, over: Sequence[int]
+) -> list[str]:
+    """Return the words of a header for each column that it is over.
+
+    They are all of the header, unless each word is over one column, and has its left or right edge
+    or its middle: then these are adjacent headers, with only a space between.
+    """
+    words = segment.text.split(" ")
+    own: dict[int, list[tuple[float, float, str]]] = {at: [] for at in over}
+    for word, (left, right) in zip(words, segment.words, strict=False):
+        places = _list_over(columns, replace(segment, left=left, right=right))
+        own.get(places[0] if len(places) == 1 else -1, []).append((left, right, word))
+    edges = [((parts[0][0], parts[-1][1]), columns[at]) for at, parts in own.items() if parts]
+    is_aligned = any(
+        all(abs(share(one) - share(other)) < _ALIGNED * segment.size for one, other in edges)
+        for share in (min, max, sum)
+    )
+    if len(words) != sum(map(len, own.values())) or len(edges) < len(over) or not is_aligned:
+        return [segment.text for _ in over]
+    return [" ".join(word for *_, word in own[at]) for at in over]
 
 
 def _are_unclear(columns: Sequence[tuple[float, float]], lines: Sequence[Line]) -> bool:

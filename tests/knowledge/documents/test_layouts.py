@@ -417,3 +417,96 @@ def test_text_that_is_drawn_again_over_the_box_that_covers_it_is_shown() -> None
 
     assert page.content == "400 euros"
     assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 2)]
+
+
+BOX = ("Contact the office on", "extension 4411 before", "you book a holiday.")
+
+
+@pytest.mark.parametrize("shift", [0, 6])
+@pytest.mark.parametrize("is_filled", [False, True])
+def test_a_box_in_the_size_of_the_prose_beside_it_is_no_part_of_its_lines(
+    is_filled: bool, shift: float
+) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFillGray(0.9)
+    canvas.rect(50, 740 - 13 * 3 - shift, 120, 13 * 4, stroke=not is_filled, fill=is_filled)
+    canvas.setFillGray(0)
+    canvas.setFont("Helvetica", 10)
+    for at, line in enumerate(PROSE):
+        is_beside = at < 3 + bool(shift)
+        canvas.drawString(180 if is_beside else 50, 740 - 13 * at, line)
+    for at, line in enumerate(BOX):
+        canvas.drawString(56, 740 - 13 * at - shift, line)
+    canvas.save()
+
+    texts = [block.text for block in pdf_reader.read(file.getvalue(), "a.pdf").blocks]
+
+    texts.remove(" ".join(BOX))
+    assert " ".join(texts) == " ".join(PROSE)
+
+
+def print_rows(rows: list[dict[float, str]]) -> bytes:
+    """Return a page with rows of cells by their right or, with a minus, their left end."""
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for at, row in enumerate(rows):
+        for end, text in row.items():
+            (canvas.drawRightString if end > 0 else canvas.drawString)(
+                abs(end), 700 - 16 * at, text
+            )
+    canvas.save()
+    return file.getvalue()
+
+
+def test_headers_with_only_a_space_between_are_those_of_their_own_columns() -> None:
+    rows = [
+        ("Paper", "21%", "10", "4,50"),
+        ("Toner", "21%", "2", "89,00"),
+        ("Book", "9%", "1", "25,00"),
+    ]
+    ends = (-60, 300, 360, 430)
+    header = ("Article", "BTW", "Hoeveelheid", "Prijs")
+
+    page = read(print_rows([dict(zip(ends, row, strict=True)) for row in (header, *rows)]))
+
+    assert page.content.splitlines()[0] == "| Article | BTW | Hoeveelheid | Prijs |"
+
+
+def test_a_header_of_several_columns_is_not_divided_between_them() -> None:
+    rows = [("North", "120", "130"), ("South", "220", "230"), ("West", "320", "330")]
+    table: list[dict[float, str]] = [dict(zip((-60, 300, 340), row, strict=True)) for row in rows]
+
+    page = read(print_rows([{-60: "Region", 345: "Turnover 2025"}, *table]))
+
+    assert page.content.splitlines()[0] == "| Region | Turnover 2025 | Turnover 2025 |"
+
+
+def test_rows_whose_text_runs_into_the_next_column_stay_rows_with_a_note() -> None:
+    overlong = "Payment against the bills no. 133, 132, 139, 138, 143, 140 and 142"
+    table: list[dict[float, str]] = [
+        {-50: "Date", -120: "Type", -180: "Particulars", 420: "Debit", 480: "Credit"},
+        {-50: "01-Apr-16", -120: "A", -180: "Opening balance", 420: "100", 480: "27614207"},
+        {-50: "13-May-16", -120: "BP", -180: overlong + " of May", 530: "1207631"},
+        {-50: "25-Jun-16", -120: "BP", -180: overlong + " of June", 530: "1074935"},
+    ]
+
+    page = read(print_rows(table))
+
+    assert page.content.splitlines()[-2:] == [
+        f"13-May-16 BP {overlong} of May 1207631", f"25-Jun-16 BP {overlong} of June 1074935",
+    ]  # fmt: skip
+    assert [part.what for part in page.left_out] == ["table structure"]
+
+
+def test_a_point_that_is_drawn_after_its_number_is_in_its_place() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    canvas.drawString(50, 700, "Yield")
+    for left, text in ((100, "1"), (108.4, "9"), (105.6, ".")):
+        canvas.drawString(left, 700, text)
+    canvas.save()
+
+    assert read(file.getvalue()).content.split()[-1] == "1.9"

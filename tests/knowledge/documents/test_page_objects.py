@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,98 @@ def test_a_line_that_ends_elsewhere_than_letters_strikes_nothing_out(
         canvas.line(150 + left, 703.6, 150 + right, 703.6)
 
     assert read_drawn(draw).content == "The pump needs 40 litres."
+
+
+@pytest.mark.parametrize("has_rules", [False, True])
+def test_a_line_through_a_whole_row_strikes_it_out_and_rules_between_rows_do_not(
+    has_rules: bool,
+) -> None:
+    def draw(canvas: Canvas) -> None:
+        for at, name in enumerate(("Article", "Pump", "Hose", "Valve")):
+            base = 700 - 20 * at
+            canvas.drawString(60, base, name)
+            canvas.drawString(200, base, f"{at} pieces" if at else "Quantity")
+            canvas.drawString(330, base, f"{at}9.50" if at else "Price in euros")
+            if has_rules:
+                canvas.line(50, base - 6, 500, base - 6)
+        canvas.line(50, 663.6, 500, 663.6)
+
+    assert read_drawn(draw).content.splitlines()[2:] == [
+        "| Pump | 1 pieces | 19.50 |",
+        "| ~~Hose~~ | ~~2 pieces~~ | ~~29.50~~ |",
+        "| Valve | 3 pieces | 39.50 |",
+    ]
+
+
+def test_a_row_is_struck_out_by_a_line_in_each_of_its_cells() -> None:
+    edges = (50, 300, 380, 460)
+
+    def draw(canvas: Canvas) -> None:
+        for at, row in enumerate((("Article", "Unit", "Price"), ("Hose", "m", "1.50"))):
+            for left, text in zip(edges, row, strict=False):
+                canvas.drawString(left + 5, 700 - 20 * at, text)
+        for base in (714, 694, 674):
+            canvas.line(50, base, 460, base)
+        for left in edges:
+            canvas.line(left, 714, left, 674)
+        for left, right in pairwise(edges):
+            canvas.line(left, 683.6, right, 683.6)
+
+    content = read_drawn(draw).content
+
+    assert content.splitlines()[2:] == ["| ~~Hose~~ | ~~m~~ | ~~1.50~~ |"]
+
+
+def test_thousands_of_lines_through_a_text_are_a_drawing() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(50, 700, SHOWN)
+        for at in range(5_000):
+            canvas.line(40, 702 + at / 2_000, 400 + at / 50, 702 + at / 2_000)
+
+    assert read_drawn(draw).content == SHOWN
+
+
+def test_a_title_in_the_gap_of_a_frame_is_not_struck_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.saveState()
+        gap = canvas.beginPath()
+        gap.rect(0, 0, 600, 800)
+        gap.rect(80, 690, 200, 30)
+        canvas.clipPath(gap, stroke=0, fill=0, fillMode=0)
+        canvas.rect(50, 600, 400, 103.6)
+        canvas.restoreState()
+        canvas.drawString(90, 700, "Personal data of the member")
+
+    assert read_drawn(draw).content == "Personal data of the member"
+
+
+def test_a_line_from_margin_to_margin_strikes_a_sentence_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 700, "The members pay the fee of 2025 in advance.")
+        canvas.line(40, 703.6, 560, 703.6)
+        canvas.drawString(72, 660, SHOWN)
+        canvas.line(40, 658, 560, 658)
+
+    content = read_drawn(draw).content
+
+    assert content == f"~~The members pay the fee of 2025 in advance.~~\n\n{SHOWN}"
+
+
+def test_lines_of_a_chart_and_beside_a_title_strike_nothing_out() -> None:
+    def draw(canvas: Canvas) -> None:
+        for base in (300, 350, 400):
+            canvas.line(100, base + 3.6, 500, base + 3.6)
+            canvas.drawString(300, base, f"{base}.5")
+        canvas.line(40, 703.6, 400, 703.6)
+        canvas.setFillGray(1)
+        canvas.rect(150, 695, 160, 20, stroke=0, fill=1)
+        canvas.setFillGray(0)
+        canvas.drawString(160, 700, "Terms and conditions")
+
+    content = read_drawn(draw).content
+
+    assert "Terms and conditions" in content
+    assert "~~" not in content
 
 
 def test_a_line_through_a_sign_alone_strikes_nothing_out() -> None:

@@ -181,6 +181,41 @@ def test_a_line_from_right_to_left_is_read_in_its_order(words: list[str]) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("shown", "read_as"),
+    [
+        (".01.10.2026 cb", "bc 01.10.2026."),
+        ("180-a", "a-180"),
+        ("%10 a", "a 10%"),
+        (r"\(cb\) a", "a (bc)"),
+        ("-5 a", "a -5"),
+        ("+20 2 2735 0148 :a", "a: +20 2 2735 0148"),
+        ("17 496", "17 496"),
+    ],
+)
+def test_signs_and_numbers_of_hebrew_text_are_read_as_they_are_seen(
+    shown: str, read_as: str
+) -> None:
+    page = read(print_mapped(shown + " ", "beginbfrange <61> <7A> <05D0> endbfrange"))
+
+    hebrew = {0x61 + at: 0x5D0 + at for at in range(26)}
+    assert page.content == read_as.translate(hebrew)
+
+
+def test_the_columns_of_a_hebrew_table_begin_at_the_right() -> None:
+    rows = ["ba", "dc", "fe"]
+    shown = " ".join(
+        f"1 0 0 1 {place} {700 - 20 * at} Tm ({text}) Tj"
+        for at, row in enumerate(rows)
+        for place, text in ((400, row), (250, f"{at}50"), (100, f"z{row}"))
+    )
+
+    page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <7A> <05D0> endbfrange"))
+
+    first = "".join(map(chr, (0x5D4, 0x5D5)))
+    assert page.content.splitlines()[-1] == f"| {first} | 250 | {first}{chr(0x5E9)} |"
+
+
 def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:
     letters = (("c", "05D2", 100), ("b", "05D1", 105), ("a", "05D0", 110))
     shown = " ".join(
@@ -258,12 +293,15 @@ def test_digits_that_a_font_draws_raised_are_an_exponent() -> None:
 def test_raised_lowered_and_spaced_out_text_keeps_its_meaning(
     base: int, power: int, index: int, word: str
 ) -> None:
-    formula = f"Take {base}<super>{power}</super> parts of H<sub>{index}</sub>O in 12 m."
+    formula = (
+        f"<super>{power}</super>U: take {base}<super>{power}</super> parts of "
+        f"H<sub>{index}</sub>O in 12 m."
+    )
     spaced = Paragraph(" ".join(word), ParagraphStyle("spaced", fontSize=12))
 
     content = read(build([Paragraph(formula, TEXT), Spacer(1, 30), spaced])).content
 
-    assert f"Take {base}^{power} parts of H{index}O in 12 m." in content
+    assert f"^{power}U: take {base}^{power} parts of H{index}O in 12 m." in content
     assert word in content.split()
 
 

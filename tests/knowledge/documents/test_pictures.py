@@ -14,7 +14,7 @@ from knowledge import chunking
 from knowledge.documents import pictures
 from knowledge.documents.formats import Item, read
 from knowledge.documents.location import NOWHERE
-from knowledge.documents.page import Page
+from knowledge.documents.page import Block, BlockKind, LeftOut, Page
 from knowledge.documents.pdf import pdf_reader
 from tests.knowledge.documents.conftest import Desk
 from tests.support.pictures import make_picture
@@ -177,6 +177,23 @@ def test_a_picture_of_a_pdf_has_its_numbered_caption() -> None:
     )  # fmt: skip
     image = Image.open(io.BytesIO(base64.b64decode(block.pictures[0].data)))
     assert (image.size, image.convert("RGB").getpixel((5, 5))) == ((120, 80), (255, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "damage", [(b"/Width 120", b"/Width 000"), (b"/FlateDecode", b"/XlateDecode")]
+)
+def test_a_damaged_picture_of_a_pdf_is_counted(damage: tuple[bytes, bytes]) -> None:
+    file = io.BytesIO()
+    writer = canvas.Canvas(file, pageCompression=0)
+    writer.drawString(72, 750, "The pump hangs on two bolts.")
+    picture = ImageReader(Image.open(io.BytesIO(make_picture("red"))))
+    writer.drawImage(picture, 72, 600, 180, 120)
+    writer.save()
+
+    page = pdf_reader.read(file.getvalue().replace(*damage), "a.pdf")
+
+    assert page.blocks == (Block(BlockKind.TEXT, "The pump hangs on two bolts.", anchor="page=1"),)
+    assert page.left_out == (LeftOut("picture", 1, "it is damaged", ("page 1",)),)
 
 
 SVG = base64.b64encode(b"<svg/>").decode()

@@ -4,6 +4,8 @@ import io
 
 import pytest
 from reportlab.lib.pagesizes import A4
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import BlockKind
@@ -118,3 +120,55 @@ def test_letters_of_a_negative_size_in_a_turned_drawing_are_upright() -> None:
     page = pdf_reader.read(file.getvalue(), "a.pdf")
 
     assert page.content == "Partner's share of income of the year 2022"
+
+
+def print_columns(columns: list[str], pitch: float) -> bytes:
+    """Return a page with columns of letters from the right to the left; Latin letters lie."""
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for at, column in enumerate(columns):
+        left, base = 500 - 24 * at, 700.0
+        canvas.setFont("HeiseiMin-W3", 12)
+        for letter in column:
+            if letter.isascii():
+                canvas.saveState()
+                canvas.translate(left + 1.2, base + 10.5)
+                canvas.rotate(-90)
+                canvas.drawString(0, 0, letter)
+                canvas.restoreState()
+                base -= canvas.stringWidth(letter, "HeiseiMin-W3", 12)
+            else:
+                canvas.drawString(left, base, letter)
+                base -= pitch
+    canvas.setFont("HeiseiMin-W3", 12)
+    canvas.drawString(300, 200, "三頁")
+    canvas.save()
+    return file.getvalue()
+
+
+def test_columns_of_japanese_letters_are_read_from_the_right_to_the_left() -> None:
+    columns = ["休憩は正午から一時間とする。電話", "は03-1234-5678である。"]
+
+    page = pdf_reader.read(print_columns(columns, pitch=12), "a.pdf")
+
+    assert [block.text for block in page.blocks] == ["".join(columns), "三頁"]
+
+
+def test_days_of_a_calendar_below_each_other_are_rows() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    canvas.setFont("HeiseiMin-W3", 12)
+    for at, day in enumerate("月火水木金"):
+        canvas.drawString(60, 700 - 20 * at, day)
+        canvas.drawString(150, 700 - 20 * at, "午前九時から午後五時まで")
+        canvas.drawString(400, 700 - 20 * at, f"{at + 1}00")
+    canvas.save()
+
+    (block,) = pdf_reader.read(file.getvalue(), "a.pdf").blocks
+
+    assert block.text.splitlines()[2:] == [
+        f"| {day} | 午前九時から午後五時まで | {at}00 |"
+        for at, day in enumerate("月火水木金", start=1)
+    ]
