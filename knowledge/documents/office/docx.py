@@ -30,10 +30,8 @@ from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
     find_drawn,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
     read_core_properties,
     to_number,
     write_page_headers,
@@ -82,7 +80,7 @@ class _DocxWriter:
             return None if name is None else archive.parse(name)
 
         self._root = archive.parse(main)
-        self.body = find_child(self._root, "body")
+        self.body = self._root.find("body")
         self.styles = Styles(parse("styles"))
         self.reader = TextReader(self.styles, left_out, _mark_notes(self.body, parse("settings")))
         comments = sum(1 for _ in find_all(parse("comments"), "comment"))
@@ -98,7 +96,7 @@ class _DocxWriter:
         ]
         self._numbering = Numbering(parse("numbering"), left_out)
         self._notes = {
-            f"{kind} {get_attribute(note, 'id')}": note
+            f"{kind} {note.get('id')}": note
             for kind in NOTES.values()
             for note in find_children(parse(f"{kind}s"), kind)
         }
@@ -114,7 +112,7 @@ class _DocxWriter:
     def _has_backgrounds(self) -> bool:
         """Return whether the pages have a colour or drawings that text can lie on."""
         parts = (self._root, *self._headers)
-        return any(local_name(element.tag) in _DRAWN for part in parts for element in part.iter())
+        return any(element.tag in _DRAWN for part in parts for element in part.iter())
 
     def read_headers(self) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
@@ -127,7 +125,7 @@ class _DocxWriter:
     def write(self, body: "Element | None") -> Iterator[Block]:
         """Yield the blocks of the body, or of a cell that frames other tables."""
         for element in walk_body(body):
-            name = local_name(element.tag)
+            name = element.tag
             if name == "p":
                 yield from self._paragraph(element)
                 continue
@@ -155,15 +153,15 @@ class _DocxWriter:
 
     def _read_graphics(self, element: "Element") -> Iterator[Block]:
         """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
-        controls = sum(1 for _ in find_all(element, "control"))
+        controls = sum(1 for _ in element.iter("control"))
         self._left_out.add("form control", "ActiveX controls are not read", controls)
         yield from read_graphics(element, self._archive, self._main)
-        for embedded in find_all(element, "OLEObject"):
+        for embedded in element.iter("OLEObject"):
             yield from self._read_file(embedded)
 
     def _read_file(self, element: "Element") -> tuple[Block, ...]:
         """Return the blocks of a file that is a part of the document."""
-        relation = self._relations.get(get_attribute(element, "id") or "")
+        relation = self._relations.get(element.get("id", ""))
         if relation is None or relation.target not in self._archive:
             self._left_out.add("embedded file", "it is linked, and not part of this file")
             return ()
@@ -175,10 +173,10 @@ class _DocxWriter:
         """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
         pictures: list[Picture] = []
         for run in walk_shown(element, {"r"}):
-            if not self.styles.is_on(find_child(run, "rPr"), "vanish", ""):
+            if not self.styles.is_on(run.find("rPr"), "vanish", ""):
                 for drawing in walk_shown(run, {"drawing"}):
                     # A text box is walked by its own paragraphs.
-                    is_box = any(True for _ in find_all(drawing, "txbxContent"))
+                    is_box = any(True for _ in drawing.iter("txbxContent"))
                     pictures += () if is_box else find_drawn(drawing, self._archive, self._main)
         return tuple(pictures)
 
@@ -237,7 +235,7 @@ class _DocxWriter:
         return paragraph
 
     def _place(self, element: "Element", paragraph: Paragraph) -> _Place:
-        properties = find_child(element, "pPr")
+        properties = element.find("pPr")
         style = self.styles.find(get_value(properties, "pStyle") or "")
         outline = get_value(properties, "outlineLvl")
         if outline is not None and outline.isdecimal() and int(outline) < 9:
@@ -278,7 +276,7 @@ class _DocxWriter:
         """
         above: dict[int, str] = {}
         for row in _table_rows(table):
-            properties = find_child(row, "trPr")
+            properties = row.find("trPr")
             if find_child(properties, "del") is not None:
                 self._left_out.add("deleted row", "marked as deleted")
                 continue
@@ -301,7 +299,7 @@ class _DocxWriter:
 
     def _cell(self, element: "Element", above: dict[int, str], column: int) -> Cell:
         if not _is_merged(element, "vMerge"):
-            paragraphs = (child for child in walk_body(element) if local_name(child.tag) == "p")
+            paragraphs = (child for child in walk_body(element) if child.tag == "p")
             above[column] = " ".join(filter(None, map(self._cell_line, paragraphs)))
         columns = max(1, to_number(get_value(element, "tcPr", "gridSpan")))
         return Cell(above.setdefault(column, ""), columns)
@@ -345,7 +343,7 @@ def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iter
     ends = {"p", "altChunk"} if inside_tables else {"p", "altChunk", "tbl"}
     for element in walk_shown(parent, ends):
         yield element
-        if local_name(element.tag) == "p":
+        if element.tag == "p":
             for box in walk_shown(element, {"txbxContent"}):
                 yield from walk_body(box, inside_tables=inside_tables)
 
@@ -356,7 +354,7 @@ def _list_web_links(
     """Yield the label and URL of each web link that is not deleted."""
     reader = TextReader(styles, LeftOutCounts(), {})
     for link in find_all(body, "hyperlink"):
-        address = addresses.get(get_attribute(link, "id") or "")
+        address = addresses.get(link.get("id", ""))
         label = reader.read(link).text
         if address and label and label != address:
             yield label, address
@@ -390,34 +388,34 @@ def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str,
 def _is_merged(cell: "Element", direction: str) -> bool:
     """Return whether a cell continues the one above it (`vMerge`) or before it (`hMerge`)."""
     merge = find_child(cell, "tcPr", direction)
-    return merge is not None and get_attribute(merge, "val") != "restart"
+    return merge is not None and merge.get("val") != "restart"
 
 
 def _find_framed(table: "Element") -> "Element | None":
     """Return the only cell of a table that merely frames other tables, or None."""
     cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
-    is_frame = len(cells) == 1 and next(find_all(cells[0], "tbl"), None) is not None
+    is_frame = len(cells) == 1 and next(cells[0].iter("tbl"), None) is not None
     return cells[0] if is_frame else None
 
 
 def _is_initial(paragraph: "Element") -> bool:
     """Return whether a paragraph is a drop cap, the large first letter of the next one."""
     frame = find_child(paragraph, "pPr", "framePr")
-    return frame is not None and (get_attribute(frame, "dropCap") or "none") != "none"
+    return frame is not None and (frame.get("dropCap") or "none") != "none"
 
 
 def _table_rows(table: "Element") -> Iterator["Element"]:
-    return (child for child in _unwrap(table) if local_name(child.tag) == "tr")
+    return (child for child in _unwrap(table) if child.tag == "tr")
 
 
 def _row_cells(row: "Element") -> Iterator["Element"]:
     """Yield the cells of a row, including those in content controls and proposed insertions."""
-    return (child for child in _unwrap(row) if local_name(child.tag) == "tc")
+    return (child for child in _unwrap(row) if child.tag == "tc")
 
 
 def _unwrap(parent: "Element | None") -> Iterator["Element"]:
     for child in parent if parent is not None else ():
-        name = local_name(child.tag)
+        name = child.tag
         if name in _WRAPPERS:
             yield from _unwrap(child)
         else:

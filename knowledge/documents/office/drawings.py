@@ -11,12 +11,9 @@ from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
     find_child,
-    find_children,
     find_first,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, make_item
@@ -48,9 +45,9 @@ def read_graphics(parent: "Element", archive: ZippedXml, part: str) -> Iterator[
     """Yield the charts and diagrams to which a drawing in a part refers."""
     relations = archive.relationships(part)
     for element in parent.iter():
-        name = local_name(element.tag)
+        name = element.tag
         stated = {"chart": "id", "relIds": "dm"}.get(name)
-        relation = relations.get(get_attribute(element, stated) or "") if stated else None
+        relation = relations.get(element.get(stated, "")) if stated else None
         if relation is None or relation.target not in archive:
             continue
         root = archive.parse(relation.target)
@@ -61,13 +58,13 @@ def read_drawing_text(paragraph: "Element") -> str:
     """Return the text of a paragraph of a slide or a shape on one line."""
     spans: list[Span] = []
     for element in paragraph:
-        name = local_name(element.tag)
+        name = element.tag
         if name in ("r", "fld"):
             spans += _read_run(element)
         elif name == "br":
             spans.append(Span(" "))
         else:
-            spans += (Span(write_omml(formula)) for formula in find_all(element, "oMath"))
+            spans += (Span(write_omml(formula)) for formula in element.iter("oMath"))
     return " ".join(join_spans(spans).split())
 
 
@@ -97,10 +94,10 @@ def order_shapes(
 
 def read_mathml(element: "Element", depth: int = 0) -> Formula:
     """Return a formula in MathML without its alternative representations."""
-    if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
+    if depth > _DEEPEST or element.tag.startswith("annotation"):
         return Formula("mrow")
     parts = tuple(read_mathml(child, depth + 1) for child in element)
-    return Formula(local_name(element.tag), element.text or "", parts)
+    return Formula(element.tag, element.text or "", parts)
 
 
 def write_omml(element: "Element") -> str:
@@ -109,7 +106,7 @@ def write_omml(element: "Element") -> str:
 
 
 def _read_run(run: "Element") -> Iterator[Span]:
-    properties = find_child(run, "rPr")
+    properties = run.find("rPr")
     baseline = properties.get("baseline", "0") if properties is not None else "0"
     script = Script.LINE
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
@@ -117,7 +114,7 @@ def _read_run(run: "Element") -> Iterator[Span]:
     is_struck = properties is not None and properties.get("strike") in _STRUCK
     is_upper = properties is not None and properties.get("cap") == "all"
     for element in run:
-        name = local_name(element.tag)
+        name = element.tag
         if name == "t":
             text = element.text or ""
             yield Span(text.upper() if is_upper else text, script, is_struck)
@@ -127,7 +124,7 @@ def _read_run(run: "Element") -> Iterator[Span]:
 
 def _write_chart(root: "Element") -> Iterator[Block]:
     """Yield the title of a chart, and its series as the columns of a table."""
-    chart = find_child(root, "chart")
+    chart = root.find("chart")
     title = " ".join(
         text
         for paragraph in find_all(find_child(chart, "title"), "p")
@@ -136,9 +133,9 @@ def _write_chart(root: "Element") -> Iterator[Block]:
     if title:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
-    names = [_read_points(find_child(element, "tx")) for element in series]
+    names = [_read_points(element.find("tx")) for element in series]
     values = [
-        _read_points(find_first(element, "val", "yVal"), find_child(element, "dLbls"))
+        _read_points(find_first(element, "val", "yVal"), element.find("dLbls"))
         for element in series
     ]
     categories = next(
@@ -163,13 +160,13 @@ def _read_points(parent: "Element | None", labels: "Element | None" = None) -> d
         code = stated.get("formatCode", code)
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
-        number, value = point.get("idx", ""), find_child(point, "v")
+        number, value = point.get("idx", ""), point.find("v")
         if number.isdecimal() and value is not None and len(points) < _MOST_POINTS:
             own = point.get("formatCode", code)
             shown = format_number(value.text or "", own) if own else value.text or ""
             before = points.get(int(number))
             points[int(number)] = f"{before} {shown}" if before else shown
-    if not points and parent is not None and (value := find_child(parent, "v")) is not None:
+    if not points and parent is not None and (value := parent.find("v")) is not None:
         points[0] = value.text or ""
     return points
 
@@ -178,13 +175,13 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
     """Yield the texts of a diagram as a list; subordinate texts are indented."""
     texts = {
         point.get("modelId", ""): " ".join(
-            text for paragraph in find_all(point, "p") if (text := read_drawing_text(paragraph))
+            text for paragraph in point.iter("p") if (text := read_drawing_text(paragraph))
         )
-        for point in find_all(find_child(root, "ptLst"), "pt")
+        for point in find_all(root.find("ptLst"), "pt")
         if point.get("type", "node") in ("node", "asst", "doc")
     }
     below: dict[str, list[tuple[int, str]]] = {}
-    for connection in find_all(find_child(root, "cxnLst"), "cxn"):
+    for connection in find_all(root.find("cxnLst"), "cxn"):
         if connection.get("type", "parOf") == "parOf":
             entry = (to_number(connection.get("srcOrd")), connection.get("destId", ""))
             below.setdefault(connection.get("srcId", ""), []).append(entry)
@@ -204,7 +201,7 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
 
 
 def _read_omml(element: "Element", depth: int = 0) -> Formula:
-    name = local_name(element.tag)
+    name = element.tag
     if depth > _DEEPEST or name.endswith("Pr"):
         return Formula("mrow")
     if name == "t":
@@ -217,7 +214,7 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
     if name == "f" and get_value(element, "fPr", "type") == "noBar":
         known = ("binomial", *known[1:])
     if len(known) > 1:
-        named = (find_child(element, name) for name in known[1:])
+        named = (element.find(name) for name in known[1:])
         parts = [Formula("mrow") if name is None else _read_omml(name, depth + 1) for name in named]
     else:
         parts = [_read_omml(child, depth + 1) for child in element]
@@ -226,10 +223,10 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
 
 def _read_sum(element: "Element", depth: int) -> Formula:
     sign = get_value(element, "naryPr", "chr") or "\u222b"
-    limits = (find_child(element, name) for name in ("sub", "sup"))
+    limits = (element.find(name) for name in ("sub", "sup"))
     parts = [Formula("mrow") if limit is None else _read_omml(limit, depth + 1) for limit in limits]
     head = Formula("msubsup", "", (Formula("mo", sign), *parts))
-    inner = find_child(element, "e")
+    inner = element.find("e")
     tail = () if inner is None else (Formula("mspace"), _read_omml(inner, depth + 1))
     return Formula("mrow", "", (head, *tail))
 
@@ -237,7 +234,7 @@ def _read_sum(element: "Element", depth: int) -> Formula:
 def _read_brackets(element: "Element", depth: int) -> Formula:
     begin = get_value(element, "dPr", "begChr")
     end = get_value(element, "dPr", "endChr")
-    inner = [_read_omml(child, depth + 1) for child in find_children(element, "e")]
+    inner = [_read_omml(child, depth + 1) for child in element.findall("e")]
     separated = [
         part
         for pair in zip_longest(inner, [Formula("mo", "|")] * (len(inner) - 1))

@@ -23,10 +23,6 @@ from knowledge.documents.office.zipped_xml import (
     count_macros,
     end_code,
     find_all,
-    find_child,
-    find_children,
-    get_attribute,
-    local_name,
     read_properties,
     to_length,
     to_number,
@@ -62,8 +58,14 @@ _LEFT_OUT = frozenset(
     | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
-_DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
-_DATA_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0}"
+_DRAWN = frozenset(
+    {"frame", "rect", "line", "polyline", "polygon", "regular-polygon", "path", "circle", "g"}
+    | {"ellipse", "page-thumbnail", "caption", "connector", "custom-shape"}
+)
+_DATA_STYLES = frozenset(
+    f"{kind}-style"
+    for kind in ("number", "currency", "percentage", "date", "time", "boolean", "text")
+)
 _HIDDEN = "hidden in the file"
 _COMMENT = ("comment", "comments of reviewers are not text of the document")
 _COUNTED = {
@@ -92,17 +94,15 @@ class _Styles:
         self._found: dict[tuple[str, str, str], str | None] = {}
         for part in parts:
             for style in find_all(part, "style"):
-                key = (get_attribute(style, "family") or "", get_attribute(style, "name") or "")
+                key = (style.get("family", ""), style.get("name", ""))
                 self._styles[key] = style
             for style in part if part is not None else ():
                 self._formats |= {
-                    get_attribute(child, "name"): child
-                    for child in style
-                    if str(child.tag).startswith(_DATA_STYLE)
+                    child.get("name"): child for child in style if child.tag in _DATA_STYLES
                 }
             for kind in ("list-style", "outline-style"):
                 for style in find_all(part, kind):
-                    name = get_attribute(style, "name") if kind == "list-style" else _OUTLINE
+                    name = style.get("name") if kind == "list-style" else _OUTLINE
                     self.levels[name or ""] = _read_levels(style)
 
     def find(self, family: str, name: str | None, attribute: str) -> str | None:
@@ -113,7 +113,7 @@ class _Styles:
                 value
                 for style in self._chain(family, name or "")
                 for element in (style, *style)
-                if (value := get_attribute(element, attribute)) is not None
+                if (value := element.get(attribute)) is not None
             )
             self._found[key] = next(stated, None)
         return self._found[key]
@@ -127,7 +127,7 @@ class _Styles:
         """Return whether the number format of a cell style shows no value."""
         data_style = self._formats.get(self.find("table-cell", name, "data-style-name"))
         return data_style is not None and all(
-            local_name(part.tag) in ("text", "map", "text-properties") for part in data_style
+            part.tag in ("text", "map", "text-properties") for part in data_style
         )
 
     def find_span(self, family: str, name: str | None, outer: Span) -> Span:
@@ -153,7 +153,7 @@ class _Styles:
 
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
-        parents = (get_attribute(style, "parent-style-name") or "" for style in chain)
+        parents = (style.get("parent-style-name", "") for style in chain)
         return [name, *parents]
 
     def _chain(self, family: str, name: str) -> "list[Element]":
@@ -162,7 +162,7 @@ class _Styles:
             if len(chain) == _DEEPEST_STYLE:
                 break
             chain.append(style)
-            name = get_attribute(style, "parent-style-name") or ""
+            name = style.get("parent-style-name", "")
         return chain
 
 
@@ -205,8 +205,8 @@ class _Reader:
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
         self._controls = {
-            get_attribute(control, "id"): control
-            for forms in find_all(self.stated, "forms")
+            control.get("id"): control
+            for forms in self.stated.iter("forms")
             for control in forms.iter()
         }
 
@@ -224,9 +224,9 @@ class _Reader:
 
     def read(self) -> tuple[str, tuple[Block, ...]]:
         """Return the kind of the body, such as `text`, and its blocks."""
-        body = find_child(self.stated, "body")
-        parts = {local_name(child.tag): child for child in (body if body is not None else ())}
-        deleted = sum(1 for _ in find_all(body, "deletion"))
+        body = self.stated.find("body")
+        parts = {child.tag: child for child in (body if body is not None else ())}
+        deleted = len(list(find_all(body, "deletion")))
         self.left_out.add("deleted passage", "marked as deleted", deleted)
         if "spreadsheet" in parts:
             return "spreadsheet", tuple(self._sheets(parts["spreadsheet"]))
@@ -241,19 +241,19 @@ class _Reader:
         """Return the lines of page headers and footers, without duplicates."""
         parts = (
             part
-            for page in find_all(self._common, "master-page")
+            for page in self._common.iter("master-page")
             for part in page
-            if get_attribute(part, "display") != "false"
+            if part.get("display") != "false"
         )
         return write_page_headers(
-            self._line(paragraph) for part in parts for paragraph in find_all(part, "p")
+            self._line(paragraph) for part in parts for paragraph in part.iter("p")
         )
 
     def _blocks(self, parent: "Element") -> Iterator[Block]:
         code: list[str] = []
         for child in parent:
-            name = local_name(child.tag)
-            style = get_attribute(child, "style-name") or ""
+            name = child.tag
+            style = child.get("style-name", "")
             if name == "p" and not self._lists and self._styles.is_code(style):
                 code.append(self._raw(child))
                 continue
@@ -274,15 +274,14 @@ class _Reader:
 
     def _hides(self, element: "Element", name: str) -> bool:
         """Return whether an element is hidden; count it."""
-        style = get_attribute(element, "style-name")
+        style = element.get("style-name")
         family = {"p": "paragraph", "h": "paragraph", "table": "table"}.get(name, "")
         hidden = (
-            get_attribute(element, "display") in ("none", "false")
-            or get_attribute(element, "is-hidden") == "true"
+            element.get("display") in ("none", "false")
+            or element.get("is-hidden") == "true"
             or (family and self._styles.hides(family, style))
             or any(
-                get_attribute(child, "is-hidden") == "true"
-                for child in find_children(element, "hidden-paragraph")
+                child.get("is-hidden") == "true" for child in element.findall("hidden-paragraph")
             )
         )
         if hidden and any((text or "").strip() for text in element.itertext()):
@@ -292,7 +291,7 @@ class _Reader:
     def _table(self, element: "Element") -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
         for row, _ in _list_rows(element):
-            for cell in find_children(row, "table-cell"):
+            for cell in row.findall("table-cell"):
                 yield from self._drawings(cell)
         yield from self._end_notes()
 
@@ -301,7 +300,7 @@ class _Reader:
 
         Next to an object, the picture is a replacement for programs that cannot show the object.
         """
-        if all(local_name(child.tag) in ("image", "desc", "title") for child in frame):
+        if all(child.tag in ("image", "desc", "title") for child in frame):
             pictures = tuple(self._find_pictures(frame))
             yield from (Block(BlockKind.TEXT, "", pictures=pictures),) if pictures else ()
         else:
@@ -312,23 +311,20 @@ class _Reader:
 
         In a flat file, the element contains the object.
         """
-        name = (get_attribute(element, "href") or "").removeprefix("./").rstrip("/")
+        name = (element.get("href", "")).removeprefix("./").rstrip("/")
         folder = f"{self._folder}{name}/"
         if f"{folder}content.xml" in self._archive:
             root = self._archive.parse(f"{folder}content.xml")
-        elif (local_name(element.tag), len(element)) == ("object", 1):
+        elif (element.tag, len(element)) == ("object", 1):
             root = element[0]
         else:
             self.left_out.add("embedded file", "its format is not read inside other files")
             return
-        if local_name(root.tag) == "math":
+        if root.tag == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
             return
-        for chart in find_all(root, "chart"):
-            if (
-                local_name(chart.tag) == "chart"
-                and (table := find_child(chart, "table")) is not None
-            ):
+        for chart in root.iter("chart"):
+            if chart.tag == "chart" and (table := chart.find("table")) is not None:
                 yield from self._chart(chart, table)
                 return
         inner = _Reader(self._archive, root, folder)
@@ -338,14 +334,14 @@ class _Reader:
 
     def _chart(self, chart: "Element", table: "Element") -> Iterator[Block]:
         for part in ("title", "subtitle"):
-            text = " ".join(self._line(child) for child in find_all(find_child(chart, part), "p"))
+            text = " ".join(self._line(child) for child in find_all(chart.find(part), "p"))
             yield from (Block(BlockKind.TEXT, text),) if text else ()
         yield from write_table(list(self._rows(table)))
 
     def _paragraph(self, element: "Element") -> Iterator[Block]:
         text = self._line(element)
-        style = get_attribute(element, "style-name") or ""
-        if text and local_name(element.tag) == "h":
+        style = element.get("style-name", "")
+        if text and element.tag == "h":
             depth = min(_count(element, "outline-level"), 6)
             label = self._label_heading(element, style)
             shown = f"{label} {text}" if label and label != "-" else text
@@ -362,7 +358,7 @@ class _Reader:
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
         for box in drawn:
-            yield from self._block(box, local_name(box.tag))
+            yield from self._block(box, box.tag)
         yield from self._end_notes()
 
     def _end_notes(self) -> Iterator[Block]:
@@ -377,7 +373,7 @@ class _Reader:
 
     def _label_heading(self, element: "Element", style: str) -> str:
         """Return the number of a heading, from its list or from the numbering of chapters."""
-        if get_attribute(element, "is-list-header") == "true":
+        if element.get("is-list-header") == "true":
             return ""
         if self._lists:
             return self._take_label(style)
@@ -391,7 +387,7 @@ class _Reader:
     def _numbered(self, element: "Element") -> Iterator[Block]:
         label = _read_number(element)
         for child in element:
-            for block in self._block(child, local_name(child.tag)):
+            for block in self._block(child, child.tag):
                 is_text = label and block.kind is BlockKind.TEXT
                 yield make_item(label, block.text, 0) if is_text else block
 
@@ -415,14 +411,14 @@ class _Reader:
         waiting = [element]
         while waiting:
             node = waiting.pop()
-            name = local_name(node.tag)
+            name = node.tag
             if name == "frame":
-                contents = [child for child in node if local_name(child.tag) not in _LEFT_OUT]
-                if all(local_name(child.tag) == "image" for child in contents):
+                contents = [child for child in node if child.tag not in _LEFT_OUT]
+                if all(child.tag == "image" for child in contents):
                     pictures += self._find_pictures(node)
                 else:
                     drawn.append(node)
-            elif str(node.tag).startswith(_DRAWN) and name not in ("a", "control"):
+            elif name in _DRAWN:
                 drawn.append(node)
             elif name not in _LEFT_OUT and not (name == "table" and node is not element):
                 waiting.extend(reversed(list(node)))
@@ -430,11 +426,11 @@ class _Reader:
 
     def _find_pictures(self, frame: "Element") -> Iterator[Picture]:
         """Yield the picture of a frame, with the text that describes it."""
-        texts = (find_child(frame, name) for name in ("desc", "title"))
+        texts = (frame.find(name) for name in ("desc", "title"))
         caption = next((text.text for text in texts if text is not None and text.text), "")
-        for image in find_children(frame, "image"):
-            name = get_attribute(image, "href") or ""
-            if (data := find_child(image, "binary-data")) is not None:
+        for image in frame.findall("image"):
+            name = image.get("href", "")
+            if (data := image.find("binary-data")) is not None:
                 yield Picture(caption, data="".join((data.text or "").split()))
                 return
             picture = self._archive.read_picture(name, caption)
@@ -449,29 +445,29 @@ class _Reader:
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
         for drawing in drawn:
-            yield from self._block(drawing, local_name(drawing.tag))
+            yield from self._block(drawing, drawing.tag)
 
     def _list(self, element: "Element", *, is_in_cell: bool = False) -> Iterator[Block]:
         outer = self._lists[-1] if self._lists else None
         is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
-        style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
+        style = element.get("style-name") or (outer.style if outer is not None else "")
         level = len(self._lists)
-        goes_on = get_attribute(element, "continue-numbering") == "true"
+        goes_on = element.get("continue-numbering") == "true"
         if outer is not None:
             counts = outer.counts
             if outer.has_list and not goes_on:
                 counts[level:] = [None] * (LEVELS - level)
             outer.has_list = True
         else:
-            name = style if goes_on else get_attribute(element, "continue-list")
+            name = style if goes_on else element.get("continue-list")
             counts = list(self._counted.get(name, ())) or [None] * LEVELS
         if level >= LEVELS:
             yield from self._blocks(element)
             return
         self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
         for item in element:
-            start = to_number(get_attribute(item, "start-value"), -1)
-            is_header = local_name(item.tag) == "list-header"
+            start = to_number(item.get("start-value"), -1)
+            is_header = item.tag == "list-header"
             self._lists[-1] = replace(
                 self._lists[-1],
                 label="  " if is_header else _read_number(item),
@@ -482,11 +478,11 @@ class _Reader:
             yield from self._blocks(item)
         self._lists.pop()
         if outer is None:
-            self._counted |= {get_attribute(element, "id") or style: counts, style: counts}
+            self._counted |= {element.get("id") or style: counts, style: counts}
 
     def _line(self, element: "Element", outer: Span = _PLAIN) -> str:
         """Return the text of a paragraph on one line."""
-        style = self._styles.find_span("paragraph", get_attribute(element, "style-name"), outer)
+        style = self._styles.find_span("paragraph", element.get("style-name"), outer)
         return " ".join(clean_text(join_spans(self._spans(element, style))).split())
 
     def _raw(self, element: "Element") -> str:
@@ -495,15 +491,15 @@ class _Reader:
     def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
         yield replace(outer, text=element.text or "")
         for child in element:
-            yield from self._read_child(child, local_name(child.tag), outer)
+            yield from self._read_child(child, child.tag, outer)
             yield replace(outer, text=child.tail or "")
 
     def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
-        style = get_attribute(child, "style-name")
+        style = child.get("style-name")
         if name == "note":
-            citation = find_child(child, "note-citation")
+            citation = child.find("note-citation")
             mark = "" if citation is None else f"[{''.join(citation.itertext()).strip()}]"
-            self._notes += ((mark, body) for body in find_children(child, "note-body"))
+            self._notes += ((mark, body) for body in child.findall("note-body"))
             yield replace(outer, text=mark, script=Script.NOTE)
         elif name == "annotation":
             self.left_out.add(*_COMMENT)
@@ -515,58 +511,58 @@ class _Reader:
             yield replace(outer, text=self._read_control(child))
         elif (
             self._styles.hides("text", style)
-            or get_attribute(child, "is-hidden") == "true"
-            or get_attribute(child, "display") == "none"
+            or child.get("is-hidden") == "true"
+            or child.get("display") == "none"
         ):
             self.left_out.add("hidden passage", _HIDDEN, name != "hidden-paragraph")
-        elif name not in _LEFT_OUT and (name == "a" or not str(child.tag).startswith(_DRAWN)):
+        elif name not in _LEFT_OUT and name not in _DRAWN:
             shown = list(self._spans(child, self._styles.find_span("text", style, outer)))
             yield from shown
             self._note_link(child, name, "".join(span.text for span in shown))
 
     def _note_link(self, element: "Element", name: str, shown: str) -> None:
-        address = get_attribute(element, "href") or "" if name == "a" else ""
+        address = element.get("href", "") if name == "a" else ""
         label = " ".join(shown.split())
         if label and label != address and address.startswith(("http://", "https://")):
             self.links.append((label, address))
 
     def _read_control(self, element: "Element") -> str:
         """Return the value of a form field as displayed."""
-        control = self._controls.get(get_attribute(element, "control"))
+        control = self._controls.get(element.get("control"))
         if control is None:
             return ""
-        kind, label = local_name(control.tag), get_attribute(control, "label") or ""
+        kind, label = control.tag, control.get("label", "")
         if kind in ("checkbox", "radio"):
             stated = "current-state" if kind == "checkbox" else "current-selected"
-            state = get_attribute(control, stated) or get_attribute(control, stated[8:]) or ""
+            state = control.get(stated) or control.get(stated[8:]) or ""
             return f"{_CHECKED.get(state, _CHECKED[''])} {label}".strip()
         if kind == "listbox":
             chosen = (
-                get_attribute(option, "label") or ""
-                for option in find_children(control, "option")
+                option.get("label", "")
+                for option in control.findall("option")
                 if "true"
                 in (
-                    get_attribute(option, "current-selected") or "",
-                    get_attribute(option, "selected") or "",
+                    option.get("current-selected", ""),
+                    option.get("selected", ""),
                 )
             )
             return ", ".join(filter(None, chosen))
-        paragraphs = [self._line(paragraph) for paragraph in find_all(control, "p")]
-        values = (get_attribute(control, name) for name in ("current-value", "value"))
+        paragraphs = [self._line(paragraph) for paragraph in control.iter("p")]
+        values = (control.get(name) for name in ("current-value", "value"))
         return " ".join(paragraphs) or next(filter(None, values), label)
 
     def _rows(self, table: "Element") -> Iterator[list[Cell]]:
         for row, is_header in _list_rows(table):
             cells: list[Cell] = []
             inner: list[list[list[Cell]]] = []
-            for element in find_children(row, "table-cell"):
+            for element in row.findall("table-cell"):
                 cell = Cell(
                     self._cell(element, _PLAIN),
                     _count(element, "number-columns-spanned"),
                     _count(element, "number-rows-spanned"),
                     is_header,
                 )
-                tables = find_children(element, "table")
+                tables = element.findall("table")
                 times = min(_count(element, "number-columns-repeated"), MOST_COLUMNS)
                 cells += [cell] * times
                 inner += [[row for nested in tables for row in self._rows(nested)]] * times
@@ -579,7 +575,7 @@ class _Reader:
         waiting = [(child, texts) for child in reversed(list(cell))]
         while waiting:
             part, target = waiting.pop()
-            name = local_name(part.tag)
+            name = part.tag
             if name in ("p", "h"):
                 if not self._hides(part, name):
                     target.append(self._line(part, outer if target is texts else _PLAIN))
@@ -589,7 +585,7 @@ class _Reader:
                     for block in self._list(part, is_in_cell=True)
                 )
                 target += filter(None, items)
-            elif name != "table" and not str(part.tag).startswith(_DRAWN):
+            elif name != "table" and name not in _DRAWN:
                 inner = notes if name == "annotation" else target
                 waiting += [(child, inner) for child in reversed(list(part))]
         note = " ".join(filter(None, notes))
@@ -597,9 +593,9 @@ class _Reader:
 
     def _sheets(self, body: "Element") -> Iterator[Block]:
         headers = list(_list_headers(body))
-        for table in find_children(body, "table"):
-            name = " ".join((get_attribute(table, "name") or "Sheet").split())
-            if self._styles.hides("table", get_attribute(table, "style-name")):
+        for table in body.findall("table"):
+            name = " ".join((table.get("name") or "Sheet").split())
+            if self._styles.hides("table", table.get("style-name")):
                 self.left_out.add("hidden sheet", _HIDDEN, name=name)
                 continue
             anchor = f"sheet={quote(name)}"
@@ -607,7 +603,7 @@ class _Reader:
                 *write_sheet(
                     self._sheet_rows(table),
                     f"{anchor}&",
-                    {row for sheet, row in headers if sheet == get_attribute(table, "name")},
+                    {row for sheet, row in headers if sheet == table.get("name")},
                 ),
                 *self._drawings(table),
                 *self._end_notes(),
@@ -632,7 +628,7 @@ class _Reader:
                 number += times
                 continue
             cells = {at: text for at, text in cells.items() if at not in hidden}
-            if cells or find_child(row, "covered-table-cell") is not None:
+            if cells or row.find("covered-table-cell") is not None:
                 self.left_out.add(
                     "row",
                     f"a row is repeated more than {_MOST_REPEATED} times",
@@ -660,11 +656,11 @@ class _Reader:
         column = 0
         for cell in row:
             times = _count(cell, "number-columns-repeated")
-            if local_name(cell.tag) == "table-cell":
+            if cell.tag == "table-cell":
                 style = (
-                    get_attribute(cell, "style-name")
-                    or get_attribute(row, "default-cell-style-name")
-                    or get_attribute(columns.get(column, row), "default-cell-style-name")
+                    cell.get("style-name")
+                    or row.get("default-cell-style-name")
+                    or columns.get(column, row).get("default-cell-style-name")
                 )
                 text = self._sheet_cell(cell, style)
                 own = range(column, min(column + times, MOST_COLUMNS)) if text else range(0)
@@ -683,12 +679,12 @@ class _Reader:
         """Return the text of a cell, or its value if the file does not contain its text."""
         style = self._styles.find_span("table-cell", style_name, _PLAIN)
         text = self._cell(cell, style)
-        kind = get_attribute(cell, "value-type")
+        kind = cell.get("value-type")
         if text:
             return text
-        if kind is None and get_attribute(cell, "formula") is not None:
+        if kind is None and cell.get("formula") is not None:
             self.left_out.add(*_FORMULA)
-        stated = get_attribute(cell, f"{kind}-value") or get_attribute(cell, "value") or ""
+        stated = cell.get(f"{kind}-value") or cell.get("value") or ""
         value = " ".join(clean_text(stated).split())
         if value and self._styles.hides_value(style_name):
             self.left_out.add("value", "its number format hides it")
@@ -696,24 +692,22 @@ class _Reader:
         return value.upper() if kind == "boolean" else join_spans([replace(style, text=value)])
 
     def _slides(self, body: "Element") -> Iterator[Block]:
-        for number, slide in enumerate(find_children(body, "page"), start=1):
-            if self._styles.hides("drawing-page", get_attribute(slide, "style-name")):
+        for number, slide in enumerate(body.findall("page"), start=1):
+            if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            shown = (child for child in slide if local_name(child.tag) != "notes")
+            shown = (child for child in slide if child.tag != "notes")
             shapes = order_shapes(shown, _measure)
-            for notes in find_children(slide, "notes"):
-                shapes += (
-                    child for child in notes if get_attribute(child, "class") not in _FURNITURE
-                )
-            titles = [shape for shape in shapes if get_attribute(shape, "class") == "title"]
-            lines = (self._line(line) for title in titles for line in find_all(title, "p"))
+            for notes in slide.findall("notes"):
+                shapes += (child for child in notes if child.get("class") not in _FURNITURE)
+            titles = [shape for shape in shapes if shape.get("class") == "title"]
+            lines = (self._line(line) for title in titles for line in title.iter("p"))
             title = " ".join(filter(None, lines))
             below = [
                 block
                 for shape in shapes
                 if not any(shape is part for part in titles)
-                for block in self._block(shape, local_name(shape.tag))
+                for block in self._block(shape, shape.tag)
             ]
             if title or below:
                 named = title or f"Slide {number}"
@@ -733,7 +727,7 @@ def read(data: bytes, source: str) -> Page:
     kind, blocks = reader.read()
     count_macros(archive, reader.left_out)
     meta = archive.parse("meta.xml") if "meta.xml" in archive else root
-    stated = read_properties(find_child(meta, "meta"))
+    stated = read_properties(meta.find("meta"))
     title = "" if kind == "spreadsheet" else first_heading(blocks)
     return Page(
         source,
@@ -760,49 +754,45 @@ def _read_levels(style: "Element") -> dict[int, Level]:
     levels: dict[int, Level] = {}
     for at, element in elements.items():
         above = range(max(1, at - _count(element, "display-levels") + 1), at)
-        numbers = [
-            place for place in above if get_attribute(elements.get(place, element), "num-format")
-        ]
+        numbers = [place for place in above if elements.get(place, element).get("num-format")]
         number = ".".join(f"%{place}" for place in (*numbers, at))
-        before, after = (
-            get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")
-        )
-        kind = get_attribute(element, "num-format") or "bullet"
-        if get_attribute(element, "num-letter-sync") == "true":
+        before, after = (element.get(f"num-{name}", "") for name in ("prefix", "suffix"))
+        kind = element.get("num-format") or "bullet"
+        if element.get("num-letter-sync") == "true":
             kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
-        start = to_number(get_attribute(element, "start-value"), 1)
+        start = to_number(element.get("start-value"), 1)
         levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
     return levels
 
 
 def _measure(shape: "Element") -> tuple[float, float, float]:
     """Return the top, the left and the height of a shape."""
-    top, left, height = (to_length(get_attribute(shape, name)) for name in ("y", "x", "height"))
+    top, left, height = (to_length(shape.get(name)) for name in ("y", "x", "height"))
     return top, left, height
 
 
 def _read_number(element: "Element") -> str:
     """Return the label that the file states for an item or a heading; mostly it states none."""
-    number = find_child(element, "number")
+    number = element.find("number")
     return " ".join((number.text or "").split()) if number is not None else ""
 
 
 def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
     """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
-        name = local_name(child.tag)
+        name = child.tag
         if name == "table-row":
-            yield child, local_name(table.tag) == "table-header-rows"
+            yield child, table.tag == "table-header-rows"
         elif name in ("table-header-rows", "table-rows", "table-row-group"):
             yield from _list_rows(child)
 
 
 def _list_headers(body: "Element") -> Iterator[tuple[str, int]]:
     """Yield the sheet and the 1-based row of each header of a range, such as that of a filter."""
-    for declared in find_all(body, "database-range"):
-        first = (get_attribute(declared, "target-range-address") or "").partition(":")[0]
+    for declared in body.iter("database-range"):
+        first = (declared.get("target-range-address", "")).partition(":")[0]
         sheet, _, cell = first.rpartition(".")
-        if get_attribute(declared, "contains-header") != "false":
+        if declared.get("contains-header") != "false":
             name = sheet.removeprefix("$").removeprefix("'").removesuffix("'")
             yield name.replace("''", "'"), to_number(cell.lstrip("$" + ascii_uppercase))
 
@@ -811,7 +801,7 @@ def _list_columns(table: "Element") -> "dict[int, Element]":
     """Return the definitions of the columns of a table by their 0-based index."""
     columns: dict[int, Element] = {}
     at = 0
-    for column in find_all(table, "table-column"):
+    for column in table.iter("table-column"):
         times = _count(column, "number-columns-repeated")
         columns.update(dict.fromkeys(range(at, min(at + times, MOST_COLUMNS)), column))
         at += times
@@ -820,8 +810,8 @@ def _list_columns(table: "Element") -> "dict[int, Element]":
 
 def _is_collapsed(part: "Element") -> bool:
     """Return whether a row or a column is hidden; one hidden only by a filter is still valid."""
-    return get_attribute(part, "visibility") == "collapse"
+    return part.get("visibility") == "collapse"
 
 
 def _count(element: "Element", name: str) -> int:
-    return max(1, to_number(get_attribute(element, name)))
+    return max(1, to_number(element.get(name)))

@@ -18,8 +18,6 @@ from knowledge.documents.office.zipped_xml import (
     find_children,
     find_drawn,
     find_first,
-    get_attribute,
-    local_name,
     read_core_properties,
     to_length,
     to_number,
@@ -54,15 +52,17 @@ def read(data: bytes, source: str) -> Page:
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "ppt/presentation.xml"
     root = archive.parse(main)
-    if local_name(root.tag) != "presentation":
+    if root.tag != "presentation":
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     relations = archive.relationships(main)
     blocks: list[Block] = []
     repeated: list[str] = []
     left_out = LeftOutCounts()
     title = ""
-    for number, entry in enumerate(find_children(find_child(root, "sldIdLst"), "sldId"), start=1):
-        relation = relations.get(_relation_id(entry))
+    for number, entry in enumerate(find_children(root.find("sldIdLst"), "sldId"), start=1):
+        # The id with a namespace is that of the relationship; the other one is that of the slide.
+        names = (name for key, name in entry.items() if key.endswith("}id"))
+        relation = relations.get(next(names, entry.get("id", "")))
         if relation is None or relation.target not in archive:
             continue
         slide = archive.parse(relation.target)
@@ -101,15 +101,10 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _relation_id(entry: "Element") -> str:
-    """Return the id of a relationship; a slide also has an id without a namespace."""
-    return next((value for key, value in entry.items() if key.endswith("}id")), "")
-
-
 def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> str | None:
     """Return the placeholder kind of a shape, or another property, or None."""
-    for properties in find_all(shape, "nvPr"):
-        element = find_child(properties, "ph")
+    for properties in shape.iter("nvPr"):
+        element = properties.find("ph")
         return element.get(name, default) if element is not None else None
     return None
 
@@ -118,7 +113,7 @@ def _read_texts(part: "Element", kinds: Collection[str | None]) -> Iterator[str]
     """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
     of these kinds, or none (None).
     """
-    for shape in find_all(part, "sp"):
+    for shape in part.iter("sp"):
         if _placeholder(shape) in kinds and not _is_hidden(shape):
             yield " ".join(text for _, text, _ in _paragraphs(shape))
 
@@ -139,7 +134,7 @@ def _order_placeholders(
         if (place := _placeholder(shape, "idx", "0")) is not None
         and place in order
         and find_child(shape, "spPr", "xfrm") is None
-        and find_child(shape, "xfrm") is None
+        and shape.find("xfrm") is None
     }
     ordered = [shapes[at] for at in sorted(slots, key=lambda at: slots[at])]
     for slot, shape in zip(slots, ordered, strict=True):
@@ -148,7 +143,7 @@ def _order_placeholders(
 
 
 def _find_title(slide: "Element") -> str:
-    for shape in find_all(slide, "sp"):
+    for shape in slide.iter("sp"):
         if _placeholder(shape) in _TITLES:
             text = " ".join(text for _, text, _ in _paragraphs(shape))
             if text:
@@ -159,13 +154,13 @@ def _find_title(slide: "Element") -> str:
 def _write_shapes(
     slide: "Element", archive: ZippedXml, name_of_slide: str, left_out: LeftOutCounts
 ) -> Iterator[Block]:
-    controls = sum(1 for _ in find_all(slide, "control"))
+    controls = sum(1 for _ in slide.iter("control"))
     left_out.add("form control", "ActiveX controls are not read", controls)
     shapes = _order_placeholders(slide, archive, name_of_slide)
     waiting = list(reversed(order_shapes(shapes, _measure)))
     while waiting:
         element = waiting.pop()
-        name = local_name(element.tag)
+        name = element.tag
         if _is_hidden(element):
             left_out.add("hidden shape", _HIDDEN)
         elif name == "sp":
@@ -190,7 +185,7 @@ def _measure(shape: "Element") -> tuple[float, float, float]:
 
 
 def _is_hidden(shape: "Element") -> bool:
-    properties = next((find_child(child, "cNvPr") for child in shape), None)
+    properties = next((child.find("cNvPr") for child in shape), None)
     return properties is not None and properties.get("hidden") in ("1", "true")
 
 
@@ -198,11 +193,11 @@ def _write_frame(
     frame: "Element", archive: ZippedXml, slide: str, left_out: LeftOutCounts
 ) -> Iterator[Block]:
     """Yield the table, the chart, the diagram or the embedded file of a frame."""
-    for table in find_all(frame, "tbl"):
-        yield from write_table([_row(row) for row in find_children(table, "tr")])
+    for table in frame.iter("tbl"):
+        yield from write_table([_row(row) for row in table.findall("tr")])
     yield from read_graphics(frame, archive, slide)
     relations = archive.relationships(slide)
-    names = {get_attribute(child, "id") or "" for child in find_all(frame, "oleObj")}
+    names = {child.get("id", "") for child in frame.iter("oleObj")}
     for name in sorted(names):
         relation = relations.get(name)
         if relation is None or relation.target not in archive:
@@ -224,19 +219,19 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
 def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
     """Yield the level, the text and the label of each paragraph that is not empty."""
     counts: dict[int, tuple[str, int]] = {}
-    body = find_child(shape, "txBody")
+    body = shape.find("txBody")
     for paragraph in find_children(body, "p"):
         text = read_drawing_text(paragraph)
         if not text:
             continue
-        properties = find_child(paragraph, "pPr")
+        properties = paragraph.find("pPr")
         level = to_number(properties.get("lvl") if properties is not None else None)
         bullet = find_first(properties, *_BULLETS)
         if bullet is None:
             bullet = find_first(find_child(body, "lstStyle", f"lvl{level + 1}pPr"), *_BULLETS)
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
-        if bullet is not None and local_name(bullet.tag) == "buAutoNum":
+        if bullet is not None and bullet.tag == "buAutoNum":
             style = bullet.get("type", "")
             before, number = counts.get(level, ("", 0))
             number = number + 1 if before == style else _number(bullet, "startAt")
@@ -244,7 +239,7 @@ def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
             label = _write_label(number, style)
         else:
             counts.pop(level, None)
-            label = "-" if bullet is not None and local_name(bullet.tag) == "buChar" else ""
+            label = "-" if bullet is not None and bullet.tag == "buChar" else ""
         yield level, text, label
 
 
@@ -257,7 +252,7 @@ def _write_label(number: int, kind: str) -> str:
 
 def _row(row: "Element") -> list[Cell]:
     cells: list[Cell] = []
-    for cell in find_children(row, "tc"):
+    for cell in row.findall("tc"):
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
             # An element that spans this place states so itself.
             continue
@@ -268,7 +263,7 @@ def _row(row: "Element") -> list[Cell]:
 
 
 def _number(element: "Element", name: str) -> int:
-    return max(1, to_number(get_attribute(element, name)))
+    return max(1, to_number(element.get(name)))
 
 
 def _write_notes(archive: ZippedXml, slide: str) -> Iterator[Block]:

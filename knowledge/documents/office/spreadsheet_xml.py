@@ -9,12 +9,9 @@ from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.xlsx import read_day
 from knowledge.documents.office.zipped_xml import (
-    find_all,
     find_child,
     find_children,
-    get_attribute,
-    local_name,
-    parse_xml,
+    parse_without_namespaces,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
@@ -60,7 +57,7 @@ class _SheetReader:
 
     def read(self, sheet: "Element") -> list[SheetRow]:
         """Return the visible rows; rows and cells without an index follow each other."""
-        table = find_child(sheet, "Table")
+        table = sheet.find("Table")
         hidden_columns = {at for at, column in _place(table, "Column") if _is_hidden(column)}
         self._left_out.add("hidden column", _HIDDEN, len(hidden_columns))
         rows: dict[int, SheetRow] = {}
@@ -90,16 +87,16 @@ class _SheetReader:
 
     def _read_cell(self, cell: "Element") -> str:
         """Return the visible text of a cell with its note."""
-        data, note = find_child(cell, "Data"), find_child(cell, "Comment", "Data")
-        style = self._styles.get(get_attribute(cell, "StyleID") or "Default")
-        if data is None and get_attribute(cell, "Formula"):
+        data, note = cell.find("Data"), find_child(cell, "Comment", "Data")
+        style = self._styles.get(cell.get("StyleID") or "Default")
+        if data is None and cell.get("Formula"):
             self._left_out.add("formula", "the file stores no result of it: save it in Excel")
         shown = "" if data is None else self._write(data, style)
         added = "" if note is None else " ".join("".join(note.itertext()).split())
         return f"{shown} [{added}]".strip() if added else shown
 
     def _write(self, data: "Element", style: "Element | None") -> str:
-        kind, stated = get_attribute(data, "Type"), "".join(data.itertext())
+        kind, stated = data.get("Type"), "".join(data.itertext())
         is_struck = self._find(style, "Font", "StrikeThrough") == "1"
         named = self._find(style, "NumberFormat", "Format") or ""
         code = _NAMED_FORMATS.get(named, "" if named.startswith("General") else named)
@@ -123,22 +120,22 @@ class _SheetReader:
         part, attribute = names
         for _ in range(10):
             element = find_child(style, part)
-            value = None if element is None else get_attribute(element, attribute)
+            value = None if element is None else element.get(attribute)
             if value is not None or style is None:
                 return value
-            style = self._styles.get(get_attribute(style, "Parent"))
+            style = self._styles.get(style.get("Parent"))
         return None
 
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; its visible sheets are sections."""
-    root = parse_xml(data, _EXPECTED)
-    styles = {get_attribute(style, "ID"): style for style in find_all(root, "Style")}
-    since_1904 = next(find_all(root, "Date1904"), None) is not None
+    root = parse_without_namespaces(data, _EXPECTED)
+    styles = {style.get("ID"): style for style in root.iter("Style")}
+    since_1904 = next(root.iter("Date1904"), None) is not None
     left_out = LeftOutCounts()
     blocks: list[Block] = []
-    for sheet in find_children(root, "Worksheet"):
-        name = " ".join((get_attribute(sheet, "Name") or "Sheet").split())
+    for sheet in root.findall("Worksheet"):
+        name = " ".join((sheet.get("Name") or "Sheet").split())
         if find_child(sheet, "WorksheetOptions", "Visible") is not None:
             left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
@@ -152,7 +149,7 @@ def read(data: bytes, source: str) -> Page:
 
 def _list_spans(element: "Element", span: Span, depth: int = 0) -> Iterator[Span]:
     """Yield the text of an element; the elements in it state a typeface as in HTML."""
-    name = local_name(element.tag)
+    name = element.tag
     is_struck = span.is_struck or name == "S"
     own = Span(element.text or "", _SCRIPTS.get(name, span.script), is_struck)
     yield own
@@ -173,15 +170,15 @@ def _place(parent: "Element | None", name: str) -> "Iterator[tuple[int, Element]
     """Yield the elements of a name at their 1-based places; one may span several places."""
     at = 0
     for element in find_children(parent, name):
-        at = to_number(get_attribute(element, "Index"), at + 1)
+        at = to_number(element.get("Index"), at + 1)
         span = _count(element, "Span")
         yield from ((place, element) for place in range(at, at + min(span, MOST_COLUMNS) + 1))
         at += span + (_count(element, "MergeAcross") if name == "Cell" else 0)
 
 
 def _count(element: "Element", name: str) -> int:
-    return to_number(get_attribute(element, name))
+    return to_number(element.get(name))
 
 
 def _is_hidden(element: "Element") -> bool:
-    return get_attribute(element, "Hidden") == "1"
+    return element.get("Hidden") == "1"

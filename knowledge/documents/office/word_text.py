@@ -13,13 +13,10 @@ from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import write_omml
 from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.zipped_xml import (
-    find_all,
     find_child,
     find_children,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
     to_length,
     to_number,
 )
@@ -78,9 +75,7 @@ class Styles:
 
     def __init__(self, root: "Element | None") -> None:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
-        self._styles = {
-            get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
-        }
+        self._styles = {style.get("styleId", ""): style for style in find_children(root, "style")}
         self._found: dict[str, ParagraphStyle] = {}
         self._runs: dict[str, list[Element | None]] = {}
 
@@ -118,7 +113,7 @@ class Styles:
         if usual is None:
             usual = find_child(self._defaults, "sz")
         own = self.find_property(properties, "sz", paragraph_style)
-        sizes = (None if size is None else get_attribute(size, "val") for size in (own, usual))
+        sizes = (None if size is None else size.get("val") for size in (own, usual))
         smaller, larger = (to_number(size, _USUAL_SIZE) for size in sizes)
         return smaller < larger
 
@@ -126,7 +121,7 @@ class Styles:
         """Return whether a run is white, and neither it nor its paragraph has a background."""
         style = get_value(paragraph, "pStyle") or ""
         colour = self.find_property(properties, "color", style)
-        if colour is None or (get_attribute(colour, "val") or "").upper() != "FFFFFF":
+        if colour is None or (colour.get("val", "")).upper() != "FFFFFF":
             return False
         is_shaded = any(find_child(part, "pPr", "shd") is not None for part in self._chain(style))
         return not is_shaded and all(
@@ -142,13 +137,13 @@ class Styles:
         """Yield the run properties of a style and of its base styles that contain an element."""
         if style_id not in self._runs:
             chain = self._chain(style_id)
-            self._runs[style_id] = [find_child(style, "rPr") for style in chain]
+            self._runs[style_id] = [style.find("rPr") for style in chain]
         return (part for part in self._runs[style_id] if find_child(part, name) is not None)
 
     def _read(self, style_id: str) -> ParagraphStyle:
         chain = self._chain(style_id)
         names = [(get_value(style, "name") or "").lower() for style in chain]
-        properties = [find_child(style, "pPr") for style in chain]
+        properties = [style.find("pPr") for style in chain]
         lists = [get_value(element, "numPr", "numId") for element in properties]
         list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
         return ParagraphStyle(
@@ -238,7 +233,7 @@ class TextReader:
 
         With `is_on_page`, white text is hidden unless it or its paragraph has a background.
         """
-        properties = find_child(element, "pPr")
+        properties = element.find("pPr")
         end = find_child(properties, "rPr")
         style = get_value(properties, "pStyle") or ""
         is_joined = any(find_child(end, name) is not None for name in DELETED)
@@ -252,15 +247,15 @@ class TextReader:
 
     def _read_node(self, node: "Element", reading: _Reading) -> "Iterable[Element]":
         """Add the text of an element; return the elements in it that are still to be read."""
-        name = local_name(node.tag)
+        name = node.tag
         if name in DELETED:
-            is_text = any(True for _ in find_all(node, "delText"))
+            is_text = any(True for _ in node.iter("delText"))
             self._left_out.add("deleted passage", "marked as deleted", is_text)
         elif name == "oMath":
             border = " " if reading.runs and reading.runs[-1].is_formula else ""
             reading.runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
-        elif name == "fldSimple" and find_child(node, "r") is None:
-            shown = self._end_field(get_attribute(node, "instr") or "")
+        elif name == "fldSimple" and node.find("r") is None:
+            shown = self._end_field(node.get("instr", ""))
             reading.runs.append(_Run(Span(shown)))
         elif name == "r":
             self._read_run(node, reading)
@@ -272,7 +267,7 @@ class TextReader:
         return ()
 
     def _read_run(self, run: "Element", reading: _Reading) -> None:
-        properties = find_child(run, "rPr")
+        properties = run.find("rPr")
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
         notes = len(reading.paragraph.notes)
         pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
@@ -303,7 +298,7 @@ class TextReader:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
         position = self._styles.find_property(properties, "vertAlign", style)
         if position is not None:
-            return _SCRIPTS.get(get_attribute(position, "val") or "", Script.LINE)
+            return _SCRIPTS.get(position.get("val", ""), Script.LINE)
         moved = to_length(get_value(properties, "position"))
         if not moved or not self._styles.is_smaller(properties, style):
             return Script.LINE
@@ -315,7 +310,7 @@ class TextReader:
         """Yield the visible pieces of a run, and whether each is the mark of a note."""
         is_mark = False
         for child in run:
-            name = local_name(child.tag)
+            name = child.tag
             if name == "fldChar":
                 yield self._read_field(child, reading), False
             elif name == "instrText" and reading.fields and reading.fields[-1] is not None:
@@ -334,7 +329,7 @@ class TextReader:
 
     def _read_field(self, sign: "Element", reading: _Reading) -> str:
         """Follow the beginning, the separator or the end of a field; return what a person sees."""
-        kind = get_attribute(sign, "fldCharType")
+        kind = sign.get("fldCharType")
         if kind == "begin":
             shown = "" if reading.instructions else _read_form_field(sign)
             reading.fields.append("")
@@ -367,7 +362,7 @@ def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Ele
     waiting = list(reversed(parent)) if parent is not None else []
     while waiting:
         element = waiting.pop()
-        name = local_name(element.tag)
+        name = element.tag
         if name in ends:
             yield element
         elif name not in _LEFT_OUT and name not in DELETED:
@@ -376,16 +371,16 @@ def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Ele
 
 def name_note(reference: "Element") -> str:
     """Return the kind and id of the note to which an element refers."""
-    return f"{NOTES[local_name(reference.tag)]} {get_attribute(reference, 'id')}"
+    return f"{NOTES[reference.tag]} {reference.get('id')}"
 
 
 def has_own_mark(reference: "Element") -> bool:
     """Return whether the author wrote the mark of a note, in the text and in the note."""
-    return get_attribute(reference, "customMarkFollows") in ("1", "true", "on")
+    return reference.get("customMarkFollows") in ("1", "true", "on")
 
 
 def _find_typeface(fonts: "Element | None") -> str:
-    return "" if fonts is None else get_attribute(fonts, "ascii") or ""
+    return "" if fonts is None else fonts.get("ascii", "")
 
 
 def _is_monospaced(typeface: str) -> bool:
@@ -406,11 +401,11 @@ def _finish(reading: _Reading) -> Paragraph:
 def _read_form_field(sign: "Element") -> str:
     """Return the check box, or the chosen entry, of a form field."""
     if (box := find_child(sign, "ffData", "checkBox")) is not None:
-        stated = "checked" if find_child(box, "checked") is not None else "default"
+        stated = "checked" if box.find("checked") is not None else "default"
         return "\u2612" if is_on(box, stated) else "\u2610"
     entries = find_child(sign, "ffData", "ddList")
     chosen = to_number(get_value(entries, "result") or get_value(entries, "default"))
-    shown = [get_attribute(entry, "val") or "" for entry in find_children(entries, "listEntry")]
+    shown = [entry.get("val", "") for entry in find_children(entries, "listEntry")]
     return shown[chosen] if chosen < len(shown) else ""
 
 
@@ -419,11 +414,11 @@ def _read_sign(child: "Element", name: str, typeface: str) -> str:
     if name == "t":
         return replace_symbols(child.text or "", typeface)
     if name == "sym":
-        code = get_attribute(child, "char") or ""
+        code = child.get("char", "")
         is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")
-        return find_symbol(int(code, 16), get_attribute(child, "font") or "") if is_code else ""
+        return find_symbol(int(code, 16), child.get("font", "")) if is_code else ""
     if name == "pict":
-        texts = (get_attribute(path, "string") or "" for path in find_all(child, "textpath"))
+        texts = (path.get("string", "") for path in child.iter("textpath"))
         return " ".join(texts)
     return _SIGNS.get(name, "")
 

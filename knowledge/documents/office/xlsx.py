@@ -23,10 +23,8 @@ from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
     find_drawn,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
     read_core_properties,
     to_number,
     write_page_headers,
@@ -71,18 +69,18 @@ class _Values:
         root = None if styles is None else archive.parse(styles)
         self._styles = [] if root is None else _read_styles(root)
         self._struck_out = [
-            is_on(find_child(style, "font"), "strike")
+            is_on(style.find("font"), "strike")
             for style in find_children(find_child(root, "dxfs"), "dxf")
         ]
-        properties = find_child(workbook, "workbookPr")
+        properties = workbook.find("workbookPr")
         self._since_1904 = properties is not None and properties.get("date1904") in _TRUE
-        calculation = find_child(workbook, "calcPr")
+        calculation = workbook.find("calcPr")
         # Programs that do not calculate state so, and store zeros.
         self._recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in _TRUE
 
     def count_conditions(self, root: "Element") -> None:
         """Count the rules of a sheet that strike out cells: whether they apply is not known."""
-        for rule in find_all(root, "cfRule"):
+        for rule in root.iter("cfRule"):
             style = to_number(rule.get("dxfId"), len(self._struck_out))
             if style < len(self._struck_out) and self._struck_out[style]:
                 self.left_out.add("conditional strikethrough", "conditions are not evaluated")
@@ -113,11 +111,11 @@ class _Values:
     def _read_stated(self, cell: "Element", kind: str) -> "Sequence[Span | str]":
         """Return the stored value of a cell: a number unchanged, other values as text."""
         if kind == "inlineStr":
-            return _read_runs(find_child(cell, "is"))
-        value = find_child(cell, "v")
+            return _read_runs(cell.find("is"))
+        value = cell.find("v")
         stated = (value.text or "") if value is not None else ""
         is_unknown = not stated or (stated == "0" and self._recalculates)
-        if is_unknown and kind != "str" and find_child(cell, "f") is not None:
+        if is_unknown and kind != "str" and cell.find("f") is not None:
             self.left_out.add("formula", "the file stores no result of it: save it in Excel")
             return ()
         if not stated:
@@ -151,16 +149,16 @@ def read(data: bytes, source: str) -> Page:
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "xl/workbook.xml"
     workbook = archive.parse(main)
-    if local_name(workbook.tag) != "workbook":
+    if workbook.tag != "workbook":
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     values = _Values(archive, main, workbook)
     relations = archive.relationships(main)
     blocks: list[Block] = []
     links: list[tuple[str, str]] = []
     left_out = values.left_out
-    for sheet in find_children(find_child(workbook, "sheets"), "sheet"):
+    for sheet in find_children(workbook.find("sheets"), "sheet"):
         name = " ".join((sheet.get("name") or "Sheet").split())
-        relation = relations.get(get_attribute(sheet, "id") or "")
+        relation = relations.get(sheet.get("id", ""))
         if relation is None or relation.kind not in ("worksheet", "chartsheet"):
             left_out.add("sheet", "it contains macros or a dialog, or is missing", name=name)
             continue
@@ -222,12 +220,12 @@ def _read_runs(item: "Element | None") -> "tuple[Span | str, ...]":
     """
     runs: list[Span | str] = []
     for child in item if item is not None else ():
-        name = local_name(child.tag)
+        name = child.tag
         if name == "t":
             runs.append(_unescape(child.text or ""))
         elif name == "r":
-            text = "".join(_unescape(part.text or "") for part in find_children(child, "t"))
-            typeface = find_child(child, "rPr")
+            text = "".join(_unescape(part.text or "") for part in child.findall("t"))
+            typeface = child.find("rPr")
             appearance = None if typeface is None else _read_appearance(typeface)
             runs.append(text if appearance is None else replace(appearance, text=text))
     return tuple(runs)
@@ -249,19 +247,19 @@ def _unescape(text: str) -> str:
 def _read_styles(styles: "Element") -> list[_Style]:
     custom = {
         int(declared.get("numFmtId", "0")): declared.get("formatCode", "")
-        for declared in find_children(find_child(styles, "numFmts"), "numFmt")
+        for declared in find_children(styles.find("numFmts"), "numFmt")
         if declared.get("numFmtId", "").isdecimal()
     }
     fonts = [
-        (is_on(font, "strike"), _is_white(find_child(font, "color")))
-        for font in find_children(find_child(styles, "fonts"), "font")
+        (is_on(font, "strike"), _is_white(font.find("color")))
+        for font in find_children(styles.find("fonts"), "font")
     ]
     fills = [
-        _has_no_colour(find_child(fill, "patternFill"))
-        for fill in find_children(find_child(styles, "fills"), "fill")
+        _has_no_colour(fill.find("patternFill"))
+        for fill in find_children(styles.find("fills"), "fill")
     ]
     read: list[_Style] = []
-    for declared in find_children(find_child(styles, "cellXfs"), "xf"):
+    for declared in find_children(styles.find("cellXfs"), "xf"):
         at, filled = to_number(declared.get("fontId")), to_number(declared.get("fillId"))
         is_struck, is_white = fonts[at] if at < len(fonts) else (False, False)
         is_white = is_white and filled < len(fills) and fills[filled]
@@ -294,7 +292,7 @@ def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
     for relation in sorted(parts, key=lambda relation: relation.kind):
         threads: dict[str, list[str]] = {}
         for note in find_all(archive.parse(relation.target), relation.kind.removesuffix("s")):
-            text = find_child(note, "text")
+            text = note.find("text")
             stated = "" if text is None else " ".join((text.text or "").split())
             threads.setdefault(note.get("ref", ""), []).append(_text(text) or stated)
         notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
@@ -311,8 +309,8 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
             yield from read_inner_file(data, relation.target, left_out)
         elif relation.kind == "drawing":
             drawing = archive.parse(relation.target)
-            for shape in find_all(drawing, "txBody"):
-                texts = (read_drawing_text(child) for child in find_children(shape, "p"))
+            for shape in drawing.iter("txBody"):
+                texts = (read_drawing_text(child) for child in shape.findall("p"))
                 yield from (Block(BlockKind.TEXT, text) for text in texts if text)
             yield from read_graphics(drawing, archive, relation.target)
             pictures = tuple(find_drawn(drawing, archive, relation.target))
@@ -323,7 +321,7 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
 def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
     """Yield the printed headers and footers of a sheet; those with fields are counted."""
     lines: list[str] = []
-    for header in find_child(root, "headerFooter") or ():
+    for header in root.find("headerFooter") or ():
         for part in _SECTION.split((header.text or "").replace("&&", _AMPERSAND)):
             text = _APPEARANCE.sub("", part)
             if _FIELD.search(text) is not None:
@@ -331,16 +329,16 @@ def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
                 left_out.add("printed header", reason)
             else:
                 lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
-    controls = sum(1 for _ in find_all(root, "control"))
+    controls = sum(1 for _ in root.iter("control"))
     left_out.add("form control", "controls on sheets are not read", controls)
     return write_page_headers(lines)
 
 
 def _list_conditions(root: "Element") -> Iterator[str]:
     """Yield the ranges that may have a background that no style of a cell states."""
-    for element in find_children(root, "conditionalFormatting"):
+    for element in root.findall("conditionalFormatting"):
         yield from element.get("sqref", "").split()
-    if find_child(root, "picture") is not None:
+    if root.find("picture") is not None:
         yield "A1:XFD9999999"
 
 
@@ -357,7 +355,7 @@ def _read_sheet(
     hidden = 0
     values.left_out.add("hidden column", _HIDDEN, len(hidden_columns))
     number = 0
-    for row in find_children(find_child(root, "sheetData"), "row"):
+    for row in find_children(root.find("sheetData"), "row"):
         number = to_number(row.get("r"), number + 1)
         if row.get("hidden") in _TRUE and not any(number in rows for rows in filtered):
             values.left_out.add("hidden row", _HIDDEN)
@@ -383,7 +381,7 @@ def _read_row(
     coloured: Sequence[tuple[range, range]],
 ) -> Iterator[tuple[int, str]]:
     column = -1
-    for cell in find_children(row, "c"):
+    for cell in row.findall("c"):
         reference = cell.get("r", "")
         place = _place(reference)
         column = place[1] if place is not None else column + 1
@@ -403,7 +401,7 @@ def _list_ranges(
     others are hidden only by a condition.
     """
     for part in (root, *_list_tables(archive, sheet)):
-        filters = find_child(part, "autoFilter")
+        filters = part.find("autoFilter")
         stated = filters if part is root else part
         if stated is not None and (rows := _read_range(stated.get("ref"))[0]):
             is_active = find_child(filters, "filterColumn") is not None
@@ -421,17 +419,17 @@ def _list_links(
 ) -> Iterator[tuple[str, str]]:
     """Yield the text of each cell with a web link, and its URL."""
     by_number = {row.number: row.cells for row in rows}
-    for link in find_children(find_child(root, "hyperlinks"), "hyperlink"):
+    for link in find_children(root.find("hyperlinks"), "hyperlink"):
         numbers, columns = _read_range(link.get("ref"))
         label = by_number.get(numbers.start, {}).get(columns.start)
-        address = addresses.get(get_attribute(link, "id") or "")
+        address = addresses.get(link.get("id", ""))
         if label and address and label != address:
             yield label, address
 
 
 def _hidden_columns(root: "Element") -> frozenset[int]:
     hidden: set[int] = set()
-    for column in find_children(find_child(root, "cols"), "col"):
+    for column in find_children(root.find("cols"), "col"):
         first, last = column.get("min", ""), column.get("max", "")
         if column.get("hidden") in _TRUE and first.isdecimal() and last.isdecimal():
             hidden.update(range(int(first) - 1, min(int(last), MOST_COLUMNS)))
@@ -441,7 +439,7 @@ def _hidden_columns(root: "Element") -> frozenset[int]:
 def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
     """Copy the text of a merged cell to every row and column that it spans."""
     by_number = {row.number: row for row in rows}
-    for merged in find_children(find_child(root, "mergeCells"), "mergeCell"):
+    for merged in find_children(root.find("mergeCells"), "mergeCell"):
         fill_merged(by_number, *_read_range(merged.get("ref")))
 
 

@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -109,7 +110,7 @@ class ZippedXml:
 
     def parse(self, name: str) -> "Element":
         """Return the root of an XML part; raise `WrongFormatError`."""
-        return parse_xml(self.read(name), self._expected)
+        return parse_without_namespaces(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
         """Return the relationships of a part by id; the target of an external one is an URL."""
@@ -172,25 +173,28 @@ def parse_xml(data: bytes, expected: str) -> "Element":
     return root
 
 
-def local_name(tag: object) -> str:
-    """Return the name of an element without its namespace; empty for comments."""
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+def parse_without_namespaces(data: bytes, expected: str) -> "Element":
+    """Return the root of an XML document whose names have no namespaces.
 
-
-def get_attribute(element: "Element", name: str) -> str | None:
-    """Return an attribute by its name without namespace."""
-    value = element.get(name)
-    if value is not None:
-        return value
-    return next((value for key, value in element.items() if local_name(key) == name), None)
+    An attribute keeps its namespace if the element has another one of the same local name, which
+    is preferred: `id` to `{...}id`.
+    """
+    root = parse_xml(data, expected)
+    for element in root.iter():
+        element.tag = _local_name(element.tag)
+        for name in [name for name in element.attrib if name[0] == "{"]:
+            local = _local_name(name)
+            if local not in element.attrib:
+                element.attrib[local] = element.attrib.pop(name)
+    return root
 
 
 def find_child(element: "Element | None", *names: str) -> "Element | None":
-    """Return the descendant at a path of names without namespaces, or None."""
+    """Return the descendant at a path of names, or None."""
     for name in names:
         if element is None:
             return None
-        element = next((child for child in element if local_name(child.tag) == name), None)
+        element = element.find(name)
     return element
 
 
@@ -201,21 +205,19 @@ def find_first(parent: "Element | None", *names: str) -> "Element | None":
 
 
 def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the children with a name, regardless of namespaces."""
-    if element is not None:
-        yield from (child for child in element if local_name(child.tag) == name)
+    """Yield the children with a name."""
+    return iter(() if element is None else element.findall(name))
 
 
 def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the descendants with a name, regardless of namespaces."""
-    if element is not None:
-        yield from (child for child in element.iter() if local_name(child.tag) == name)
+    """Yield the descendants with a name."""
+    return iter(() if element is None else element.iter(name))
 
 
 def get_value(element: "Element | None", *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
     child = find_child(element, *names)
-    return None if child is None else get_attribute(child, "val")
+    return None if child is None else child.get("val")
 
 
 def to_number(stated: str | None, default: int = 0) -> int:
@@ -232,16 +234,16 @@ def to_length(stated: str | None) -> float:
 def is_on(properties: "Element | None", name: str) -> bool:
     """Return whether a property is present and not explicitly switched off."""
     element = find_child(properties, name)
-    return element is not None and (get_attribute(element, "val") or "true").lower() not in _OFF
+    return element is not None and (element.get("val") or "true").lower() not in _OFF
 
 
 def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
     """Yield the pictures of a drawing in a part, each with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
-    texts = [child.get("descr") or "" for names in described for child in names]
+    texts = [child.get("descr", "") for names in described for child in names]
     relations = archive.relationships(part)
     for blip in find_all(parent, "blip"):
-        relation = relations.get(get_attribute(blip, "embed") or "")
+        relation = relations.get(blip.get("embed", ""))
         if relation is not None:
             picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
             if picture is not None:
@@ -259,7 +261,7 @@ def read_properties(parent: "Element | None") -> Properties:
     stated: dict[str, str] = {}
     for element in parent if parent is not None else ():
         text = " ".join(clean_text(element.text or "").split())
-        name = local_name(element.tag)
+        name = element.tag
         stated[name] = f"{stated[name]},{text}" if name in stated else text
     keywords = stated.get("keywords") or stated.get("keyword", "")
     words = (word.strip() for word in keywords.replace(";", ",").split(","))
@@ -297,6 +299,11 @@ def choose_title(stated: str) -> str:
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title
+
+
+@lru_cache(maxsize=4096)
+def _local_name(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 def _explain_old_file(data: bytes, expected: str) -> str:
