@@ -6,18 +6,18 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.notation import Script, Span, join_spans, write_formula
-from knowledge.documents.office.drawings import order_shapes, read_mathml
+from knowledge.documents.office.drawings import Box, find_backgrounds, order_shapes, read_mathml
 from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
 from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
     LOCKED,
     ZippedXml,
     count_macros,
@@ -39,13 +39,14 @@ from knowledge.documents.page import (
     make_item,
 )
 from knowledge.documents.tables import (
+    CONDITIONAL,
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     Cell,
     SheetRow,
     fill_merged,
     unfold_tables,
-    write_sheet,
+    write_named_sheet,
     write_table,
 )
 
@@ -75,10 +76,28 @@ _COUNTED = {
 _FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
 _DEEPEST_STYLE = 12
-_PLAIN = Span("")
+_WHITE = "#ffffff"
+_UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
+_LINES = frozenset({"line", "polyline", "connector"})
 _OUTLINE = "#outline"
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Text(Span):
+    """Text with its colour and the colour behind it, such as `#ffffff`; empty if not known."""
+
+    text: str = ""
+    colour: str = ""
+    background: str = ""
+
+    def is_invisible(self) -> bool:
+        """Return whether text has the colour of its background; spaces still part words."""
+        return bool(self.text.strip() and self.colour) and self.colour == self.background
+
+
+_PLAIN = _Text()
 
 
 class _Styles:
@@ -130,7 +149,7 @@ class _Styles:
             part.tag in ("text", "map", "text-properties") for part in data_style
         )
 
-    def find_span(self, family: str, name: str | None, outer: Span) -> Span:
+    def find_span(self, family: str, name: str | None, outer: _Text) -> _Text:
         """Return a span without text in the typeface of a style, inside of another typeface."""
         line = self.find(family, name, "text-line-through-style")
         position = (self.find(family, name, "text-position") or "").partition(" ")[0]
@@ -139,8 +158,33 @@ class _Styles:
             script = Script.RAISED if position != "0%" else Script.LINE
         elif position == "sub" or position.startswith("-"):
             script = Script.LOWERED
-        is_struck = line != "none" if line else outer.is_struck
-        return Span("", script, is_struck)
+        return replace(
+            outer,
+            text="",
+            script=script,
+            is_struck=line != "none" if line else outer.is_struck,
+            colour=self.find_colour(family, name, "color") or outer.colour,
+            background=self.find_colour(family, name, "background-color") or outer.background,
+        )
+
+    def find_colour(self, family: str, name: str | None, attribute: str) -> str:
+        """Return a colour such as `#ffffff`, or an empty text if a style states none."""
+        stated = (self.find(family, name, attribute) or "").lower()
+        return stated if stated.startswith("#") else ""
+
+    def find_fill(self, name: str | None, *families: str) -> str | None:
+        """Return the colour of a shape or a slide: empty for none, None if it is not known."""
+        for family in families:
+            fill = self.find(family, name, "fill")
+            if fill == "solid" and self.find(family, name, "opacity") in (None, "100%"):
+                return self.find_colour(family, name, "fill-color") or None
+            if fill is not None:
+                return "" if fill == "none" else None
+        return None
+
+    def has_conditions(self, name: str) -> bool:
+        """Return whether the appearance of cells in a style depends on conditions."""
+        return any(style.find("map") is not None for style in self._chain("table-cell", name))
 
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
@@ -201,6 +245,7 @@ class _Reader:
         self._common = archive.parse(name) if name in archive else root
         self._styles = _Styles([self._common, self.stated])
         self._anchors = Anchors()
+        self._base = _PLAIN
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
@@ -234,8 +279,27 @@ class _Reader:
             return "presentation", tuple(self._slides(parts["presentation"]))
         for kind in ("text", "drawing", "chart"):
             if kind in parts:
+                is_plain = kind == "text" and not self._has_backgrounds()
+                self._base = _Text(background=_WHITE if is_plain else "")
                 return kind, (*self._page_headers(), *self._blocks(parts[kind]))
         raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
+
+    def _has_backgrounds(self) -> bool:
+        """Return whether the pages have a colour or drawings that text can lie on."""
+        parts = (self._common, self.stated)
+        return any(
+            element.tag in _DRAWN
+            or (
+                element.tag == "page-layout-properties"
+                and (
+                    element.get("background-color", "transparent") not in ("transparent", _WHITE)
+                    or element.get("fill", "none") != "none"
+                    or element.find("background-image") is not None
+                )
+            )
+            for part in parts
+            for element in part.iter()
+        )
 
     def _page_headers(self) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
@@ -266,7 +330,11 @@ class _Reader:
             self.left_out.add(*_COUNTED[name])
         if name in _LEFT_OUT or self._hides(element, name):
             return
+        base = self._base
+        if name in _UNKNOWN_BACKGROUNDS:
+            self._base = _PLAIN
         yield from self._readers.get(name, self._blocks)(element)
+        self._base = base
 
     def _control(self, element: "Element") -> Iterator[Block]:
         if text := self._read_control(element):
@@ -480,21 +548,28 @@ class _Reader:
         if outer is None:
             self._counted |= {element.get("id") or style: counts, style: counts}
 
-    def _line(self, element: "Element", outer: Span = _PLAIN) -> str:
-        """Return the text of a paragraph on one line."""
-        style = self._styles.find_span("paragraph", element.get("style-name"), outer)
-        return " ".join(clean_text(join_spans(self._spans(element, style))).split())
+    def _line(self, element: "Element", outer: _Text | None = None) -> str:
+        """Return the text of a paragraph on one line; text that nobody can see is counted."""
+        base = self._base if outer is None else outer
+        spans = list(
+            self._spans(
+                element, self._styles.find_span("paragraph", element.get("style-name"), base)
+            )
+        )
+        shown = [span for span in spans if not span.is_invisible()]
+        self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
+        return " ".join(clean_text(join_spans(shown)).split())
 
     def _raw(self, element: "Element") -> str:
         return join_spans(self._spans(element, _PLAIN))
 
-    def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
+    def _spans(self, element: "Element", outer: _Text) -> Iterator[_Text]:
         yield replace(outer, text=element.text or "")
         for child in element:
             yield from self._read_child(child, child.tag, outer)
             yield replace(outer, text=child.tail or "")
 
-    def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
+    def _read_child(self, child: "Element", name: str, outer: _Text) -> Iterator[_Text]:
         style = child.get("style-name")
         if name == "note":
             citation = child.find("note-citation")
@@ -568,7 +643,7 @@ class _Reader:
                 inner += [[row for nested in tables for row in self._rows(nested)]] * times
             yield from unfold_tables(cells, inner)
 
-    def _cell(self, cell: "Element", outer: Span) -> str:
+    def _cell(self, cell: "Element", outer: _Text) -> str:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
         texts: list[str] = []
         notes: list[str] = []
@@ -598,19 +673,11 @@ class _Reader:
             if self._styles.hides("table", table.get("style-name")):
                 self.left_out.add("hidden sheet", _HIDDEN, name=name)
                 continue
-            anchor = f"sheet={quote(name)}"
-            below = (
-                *write_sheet(
-                    self._sheet_rows(table),
-                    f"{anchor}&",
-                    {row for sheet, row in headers if sheet == table.get("name")},
-                ),
-                *self._drawings(table),
-                *self._end_notes(),
-            )
-            if below:
-                yield Block(BlockKind.HEADING, name, 2, anchor)
-                yield from below
+            self._base = _Text(background=self._find_sheet_colour(table, name))
+            headers_of_sheet = {row for sheet, row in headers if sheet == table.get("name")}
+            rows = self._sheet_rows(table)
+            after = (*self._drawings(table), *self._end_notes())
+            yield from write_named_sheet(name, rows, headers_of_sheet, (), after)
 
     def _sheet_rows(self, table: "Element") -> list[SheetRow]:
         columns = _list_columns(table)
@@ -677,42 +744,96 @@ class _Reader:
 
     def _sheet_cell(self, cell: "Element", style_name: str | None) -> str:
         """Return the text of a cell, or its value if the file does not contain its text."""
-        style = self._styles.find_span("table-cell", style_name, _PLAIN)
+        style = self._styles.find_span("table-cell", style_name, self._base)
+        if self._styles.has_conditions(style_name or ""):
+            style = replace(style, background="")
         text = self._cell(cell, style)
-        kind = cell.get("value-type")
-        if text:
+        if text or any("".join(line.itertext()).strip() for line in cell.iter("p")):
             return text
+        kind = cell.get("value-type")
         if kind is None and cell.get("formula") is not None:
             self.left_out.add(*_FORMULA)
         stated = cell.get(f"{kind}-value") or cell.get("value") or ""
-        value = " ".join(clean_text(stated).split())
-        if value and self._styles.hides_value(style_name):
+        value = replace(style, text=" ".join(clean_text(stated).split()))
+        if value.text and self._styles.hides_value(style_name):
             self.left_out.add("value", "its number format hides it")
             return ""
-        return value.upper() if kind == "boolean" else join_spans([replace(style, text=value)])
+        if value.is_invisible():
+            self.left_out.add("value", BACKGROUND)
+            return ""
+        return value.text.upper() if kind == "boolean" else join_spans([value])
+
+    def _find_sheet_colour(self, table: "Element", name: str) -> str:
+        """Return the colour behind the cells of a sheet, or an empty text if it may depend on
+        conditions; count those that strike out cells.
+        """
+        conditions = list(table.iter("conditional-format"))
+        for condition in conditions:
+            for rule in condition.findall("condition"):
+                style = rule.get("apply-style-name", "").replace(" ", "_20_")
+                if self._styles.find_span("table-cell", style, _PLAIN).is_struck:
+                    place = condition.get("target-range-address", name)
+                    self.left_out.add(*CONDITIONAL, name=place)
+        return "" if conditions else _WHITE
 
     def _slides(self, body: "Element") -> Iterator[Block]:
         for number, slide in enumerate(body.findall("page"), start=1):
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            shown = (child for child in slide if child.tag != "notes")
-            shapes = order_shapes(shown, _measure)
+            shown = [child for child in slide if child.tag != "notes"]
+            bases = self._find_bases(slide, shown)
+            shapes = order_shapes(shown, _find_box)
             for notes in slide.findall("notes"):
                 shapes += (child for child in notes if child.get("class") not in _FURNITURE)
-            titles = [shape for shape in shapes if shape.get("class") == "title"]
-            lines = (self._line(line) for title in titles for line in title.iter("p"))
-            title = " ".join(filter(None, lines))
-            below = [
-                block
-                for shape in shapes
-                if not any(shape is part for part in titles)
-                for block in self._block(shape, shape.tag)
-            ]
+            titles: list[str] = []
+            below: list[Block] = []
+            for shape in shapes:
+                self._base = bases.get(shape, _PLAIN)
+                if shape.get("class") == "title":
+                    titles += map(self._line, shape.iter("p"))
+                else:
+                    below += self._block(shape, shape.tag)
+            title = " ".join(filter(None, titles))
             if title or below:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
+
+    def _find_bases(self, slide: "Element", shapes: "Sequence[Element]") -> "dict[Element, _Text]":
+        """Return the colour of the text of each shape, and the colour behind it."""
+        name = slide.get("master-page-name")
+        masters = [part for part in self._common.iter("master-page") if part.get("name") == name]
+        page: str | None = _WHITE
+        for part in (slide, *masters):
+            style = part.get("style-name")
+            # A slide without a fill has that of its master.
+            if self._styles.find("drawing-page", style, "fill") not in (None, "none"):
+                page = self._styles.find_fill(style, "drawing-page")
+                break
+        below = [
+            _find_box(shape)
+            for master in masters
+            for shape in master
+            if shape.get("class") is None and self._find_fill(shape) != ""
+        ]
+        places = ((self._find_fill(shape), _find_box(shape)) for shape in shapes)
+        backgrounds = find_backgrounds(places, page, below)
+        return {
+            shape: _Text(
+                colour=self._styles.find_colour("graphic", shape.get("style-name"), "color"),
+                background=background or "",
+            )
+            for shape, background in zip(shapes, backgrounds, strict=True)
+        }
+
+    def _find_fill(self, shape: "Element") -> str | None:
+        """Return the fill of a shape: empty for none, None if it is not known."""
+        if shape.tag not in _DRAWN or shape.tag in _LINES:
+            return ""
+        if shape.tag == "g" or (shape.tag == "frame" and shape.find("text-box") is None):
+            return None
+        return self._styles.find_fill(shape.get("style-name"), "graphic", "presentation")
 
 
 def read(data: bytes, source: str) -> Page:
@@ -765,10 +886,10 @@ def _read_levels(style: "Element") -> dict[int, Level]:
     return levels
 
 
-def _measure(shape: "Element") -> tuple[float, float, float]:
-    """Return the top, the left and the height of a shape."""
-    top, left, height = (to_length(shape.get(name)) for name in ("y", "x", "height"))
-    return top, left, height
+def _find_box(shape: "Element") -> Box | None:
+    """Return the box of a shape, or None if it does not state one."""
+    lengths = [shape.get(name) for name in ("x", "y", "width", "height")]
+    return None if None in lengths else Box(*map(to_length, lengths))
 
 
 def _read_number(element: "Element") -> str:

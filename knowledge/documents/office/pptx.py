@@ -4,12 +4,19 @@ Hidden slides and shapes are left out and counted. What the slides repeat (foote
 their layouts and masters) precedes them once, without slide numbers.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import order_shapes, read_drawing_text, read_graphics
+from knowledge.documents.office.drawings import (
+    find_box,
+    order_shapes,
+    read_drawing_text,
+    read_graphics,
+)
+from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count_macros,
@@ -19,7 +26,6 @@ from knowledge.documents.office.zipped_xml import (
     find_drawn,
     find_first,
     read_core_properties,
-    to_length,
     to_number,
     write_page_headers,
 )
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 _EXPECTED = "a PowerPoint presentation"
 _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
+_FALSE = ("0", "false")
 _TITLES = frozenset({"title", "ctrTitle"})
 _FOOTERS = frozenset({"dt", "ftr", "hdr"})
 _FURNITURE = frozenset({*_FOOTERS, "sldNum", "sldImg"})
@@ -45,6 +52,96 @@ _BORDERS = {
 }
 
 
+class _SlideReader:
+    """Reads slides one after the other.
+
+    `title` is that of the first slide which has one, and `repeated` are the lines that slides,
+    layouts and masters repeat.
+    """
+
+    def __init__(self, archive: ZippedXml) -> None:
+        self.title = ""
+        self.repeated: list[str] = []
+        self.left_out = LeftOutCounts()
+        self._archive = archive
+        self._parse = cache(archive.parse)
+
+    def read(self, name: str, number: int) -> Iterator[Block]:
+        """Yield the blocks of a slide, unless it is hidden."""
+        slide = self._archive.parse(name)
+        if slide.get("show") in _FALSE:
+            self.left_out.add("hidden slide", _HIDDEN, name=str(number))
+            return
+        for kind in ("comments", "comment"):
+            comments = find_all(self._parse_related(name, kind), "cm")
+            self.left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
+        layout, master, theme = self._find_base(name)
+        remove_invisible_text(slide, layout, master, theme, self.left_out)
+        self.repeated += _read_texts(slide, _FOOTERS)
+        if slide.get("showMasterSp") not in _FALSE:
+            self.repeated += (*_read_texts(master, {None}), *_read_texts(layout, {None}))
+        titles = (shape for shape in slide.iter("sp") if _placeholder(shape) in _TITLES)
+        heading = next(filter(None, map(_read_text, titles)), "")
+        self.title = self.title or heading
+        controls = sum(1 for _ in slide.iter("control"))
+        self.left_out.add("form control", "ActiveX controls are not read", controls)
+        shapes = _order_placeholders(list(find_child(slide, "cSld", "spTree") or ()), layout)
+        below = (*self._shapes(shapes, name), *self._notes(name))
+        if heading or below:
+            yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
+            yield from below
+
+    def _parse_related(self, name: str | None, kind: str) -> "Element | None":
+        related = self._archive.find_related(name, kind) if name is not None else None
+        return None if related is None else self._parse(related)
+
+    def _find_base(self, name: str) -> "Sequence[Element | None]":
+        """Return the layout, the master and the theme of a slide."""
+        parts: list[Element | None] = []
+        part: str | None = name
+        for kind in ("slideLayout", "slideMaster", "theme"):
+            part = self._archive.find_related(part, kind) if part is not None else None
+            parts.append(None if part is None else self._parse(part))
+        return parts
+
+    def _shapes(self, shapes: "Iterable[Element]", slide: str) -> Iterator[Block]:
+        waiting = list(reversed(order_shapes(shapes, find_box)))
+        while waiting:
+            element = waiting.pop()
+            if _is_hidden(element):
+                self.left_out.add("hidden shape", _HIDDEN)
+            elif element.tag == "sp":
+                if _placeholder(element) not in _TITLES | _FURNITURE:
+                    yield from _write_paragraphs(element)
+            elif element.tag == "pic":
+                pictures = tuple(find_drawn(element, self._archive, slide))
+                yield Block(BlockKind.TEXT, "", pictures=pictures)
+            elif element.tag == "graphicFrame":
+                yield from self._frame(element, slide)
+            elif element.tag != "Fallback":
+                waiting.extend(reversed(order_shapes(element, find_box)))
+
+    def _frame(self, frame: "Element", slide: str) -> Iterator[Block]:
+        """Yield the table, the chart, the diagram or the embedded file of a frame."""
+        for table in frame.iter("tbl"):
+            yield from write_table([_row(row) for row in table.findall("tr")])
+        yield from read_graphics(frame, self._archive, slide)
+        relations = self._archive.relationships(slide)
+        for name in sorted({child.get("id", "") for child in frame.iter("oleObj")}):
+            relation = relations.get(name)
+            if relation is None or relation.target not in self._archive:
+                self.left_out.add("embedded file", "it is linked, and not part of this file")
+            else:
+                data = self._archive.read(relation.target)
+                yield from read_inner_file(data, relation.target, self.left_out)
+
+    def _notes(self, slide: str) -> Iterator[Block]:
+        for shape in find_all(self._parse_related(slide, "notesSlide"), "sp"):
+            if _placeholder(shape) == "body":
+                for _, text, label in _paragraphs(shape):
+                    yield Block(BlockKind.TEXT, f"{label} {text}".strip())
+
+
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is that of the first slide or, if there is none, that in its
     properties.
@@ -55,49 +152,23 @@ def read(data: bytes, source: str) -> Page:
     if root.tag != "presentation":
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     relations = archive.relationships(main)
+    reader = _SlideReader(archive)
     blocks: list[Block] = []
-    repeated: list[str] = []
-    left_out = LeftOutCounts()
-    title = ""
     for number, entry in enumerate(find_children(root.find("sldIdLst"), "sldId"), start=1):
         # The id with a namespace is that of the relationship; the other one is that of the slide.
         names = (name for key, name in entry.items() if key.endswith("}id"))
         relation = relations.get(next(names, entry.get("id", "")))
-        if relation is None or relation.target not in archive:
-            continue
-        slide = archive.parse(relation.target)
-        if slide.get("show") in ("0", "false"):
-            left_out.add("hidden slide", _HIDDEN, name=str(number))
-            continue
-        for kind in ("comments", "comment"):
-            name = archive.find_related(relation.target, kind)
-            comments = find_all(archive.parse(name), "cm") if name is not None else ()
-            left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
-        layout = archive.find_related(relation.target, "slideLayout")
-        master = archive.find_related(layout, "slideMaster") if layout is not None else None
-        repeated += _read_texts(slide, _FOOTERS)
-        if slide.get("showMasterSp") not in ("0", "false"):
-            parts = (archive.parse(name) for name in (master, layout) if name is not None)
-            repeated += (text for part in parts for text in _read_texts(part, {None}))
-        heading = _find_title(slide)
-        title = title or heading
-        anchor = f"slide={number}"
-        below = (
-            *_write_shapes(slide, archive, relation.target, left_out),
-            *_write_notes(archive, relation.target),
-        )
-        if heading or below:
-            named = heading or f"Slide {number}"
-            blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
+        if relation is not None and relation.target in archive:
+            blocks += reader.read(relation.target, number)
     stated = read_core_properties(archive)
-    count_macros(archive, left_out)
+    count_macros(archive, reader.left_out)
     return Page(
         source,
-        stated.title or title,
-        (*write_page_headers(repeated), *blocks),
+        stated.title or reader.title,
+        (*write_page_headers(reader.repeated), *blocks),
         description=stated.description,
         keywords=stated.keywords,
-        left_out=left_out.list(),
+        left_out=reader.left_out.list(),
     )
 
 
@@ -109,32 +180,30 @@ def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> 
     return None
 
 
-def _read_texts(part: "Element", kinds: Collection[str | None]) -> Iterator[str]:
+def _read_texts(part: "Element | None", kinds: Collection[str | None]) -> Iterator[str]:
     """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
     of these kinds, or none (None).
     """
-    for shape in part.iter("sp"):
+    for shape in find_all(part, "sp"):
         if _placeholder(shape) in kinds and not _is_hidden(shape):
-            yield " ".join(text for _, text, _ in _paragraphs(shape))
+            yield _read_text(shape)
 
 
-def _order_placeholders(
-    slide: "Element", archive: ZippedXml, name_of_slide: str
-) -> "list[Element]":
+def _read_text(shape: "Element") -> str:
+    return " ".join(text for _, text, _ in _paragraphs(shape))
+
+
+def _order_placeholders(shapes: "list[Element]", layout: "Element | None") -> "list[Element]":
     """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
     places that the layout states.
     """
-    shapes = list(find_child(slide, "cSld", "spTree") or ())
-    layout = archive.find_related(name_of_slide, "slideLayout")
-    stated = find_all(None if layout is None else archive.parse(layout), "sp")
-    order = [_placeholder(shape, "idx", "0") for shape in stated]
+    order = [_placeholder(shape, "idx", "0") for shape in find_all(layout, "sp")]
     slots = {
         at: order.index(place)
         for at, shape in enumerate(shapes)
         if (place := _placeholder(shape, "idx", "0")) is not None
         and place in order
-        and find_child(shape, "spPr", "xfrm") is None
-        and shape.find("xfrm") is None
+        and find_box(shape) is None
     }
     ordered = [shapes[at] for at in sorted(slots, key=lambda at: slots[at])]
     for slot, shape in zip(slots, ordered, strict=True):
@@ -142,68 +211,9 @@ def _order_placeholders(
     return shapes
 
 
-def _find_title(slide: "Element") -> str:
-    for shape in slide.iter("sp"):
-        if _placeholder(shape) in _TITLES:
-            text = " ".join(text for _, text, _ in _paragraphs(shape))
-            if text:
-                return text
-    return ""
-
-
-def _write_shapes(
-    slide: "Element", archive: ZippedXml, name_of_slide: str, left_out: LeftOutCounts
-) -> Iterator[Block]:
-    controls = sum(1 for _ in slide.iter("control"))
-    left_out.add("form control", "ActiveX controls are not read", controls)
-    shapes = _order_placeholders(slide, archive, name_of_slide)
-    waiting = list(reversed(order_shapes(shapes, _measure)))
-    while waiting:
-        element = waiting.pop()
-        name = element.tag
-        if _is_hidden(element):
-            left_out.add("hidden shape", _HIDDEN)
-        elif name == "sp":
-            if _placeholder(element) not in _TITLES | _FURNITURE:
-                yield from _write_paragraphs(element)
-        elif name == "pic":
-            pictures = tuple(find_drawn(element, archive, name_of_slide))
-            yield Block(BlockKind.TEXT, "", pictures=pictures)
-        elif name == "graphicFrame":
-            yield from _write_frame(element, archive, name_of_slide, left_out)
-        elif name != "Fallback":
-            waiting.extend(reversed(order_shapes(element, _measure)))
-
-
-def _measure(shape: "Element") -> tuple[float, float, float]:
-    """Return the top, the left and the height of a shape."""
-    frame = find_child(shape, "spPr", "xfrm")
-    lengths = (("off", "y"), ("off", "x"), ("ext", "cy"))
-    parts = ((find_child(frame, part), name) for part, name in lengths)
-    top, left, height = (0.0 if part is None else to_length(part.get(name)) for part, name in parts)
-    return top, left, height
-
-
 def _is_hidden(shape: "Element") -> bool:
-    properties = next((child.find("cNvPr") for child in shape), None)
+    properties = next((find_child(child, "cNvPr") for child in shape), None)
     return properties is not None and properties.get("hidden") in ("1", "true")
-
-
-def _write_frame(
-    frame: "Element", archive: ZippedXml, slide: str, left_out: LeftOutCounts
-) -> Iterator[Block]:
-    """Yield the table, the chart, the diagram or the embedded file of a frame."""
-    for table in frame.iter("tbl"):
-        yield from write_table([_row(row) for row in table.findall("tr")])
-    yield from read_graphics(frame, archive, slide)
-    relations = archive.relationships(slide)
-    names = {child.get("id", "") for child in frame.iter("oleObj")}
-    for name in sorted(names):
-        relation = relations.get(name)
-        if relation is None or relation.target not in archive:
-            left_out.add("embedded file", "it is linked, and not part of this file")
-        else:
-            yield from read_inner_file(archive.read(relation.target), relation.target, left_out)
 
 
 def _write_paragraphs(shape: "Element") -> Iterator[Block]:
@@ -264,13 +274,3 @@ def _row(row: "Element") -> list[Cell]:
 
 def _number(element: "Element", name: str) -> int:
     return max(1, to_number(element.get(name)))
-
-
-def _write_notes(archive: ZippedXml, slide: str) -> Iterator[Block]:
-    name = archive.find_related(slide, "notesSlide")
-    if name is None:
-        return
-    for shape in find_all(archive.parse(name), "sp"):
-        if _placeholder(shape) == "body":
-            for _, text, label in _paragraphs(shape):
-                yield Block(BlockKind.TEXT, f"{label} {text}".strip())

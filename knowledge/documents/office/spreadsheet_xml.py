@@ -3,24 +3,24 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.xlsx import read_day
 from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
     find_child,
     find_children,
     parse_without_namespaces,
     to_number,
 )
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
+from knowledge.documents.page import Block, LeftOutCounts, Page
 from knowledge.documents.tables import (
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     SheetRow,
     fill_merged,
-    write_sheet,
+    write_named_sheet,
 )
 
 if TYPE_CHECKING:
@@ -49,15 +49,21 @@ class _SheetReader:
     """Reads the rows of a sheet, with the styles of the workbook by id."""
 
     def __init__(
-        self, styles: "Mapping[str | None, Element]", left_out: LeftOutCounts, *, since_1904: bool
+        self,
+        styles: "Mapping[str | None, Element]",
+        left_out: LeftOutCounts,
+        sheet: "Element",
+        *,
+        since_1904: bool,
     ) -> None:
         self._styles = styles
         self._left_out = left_out
+        self._sheet = sheet
         self._since_1904 = since_1904
 
-    def read(self, sheet: "Element") -> list[SheetRow]:
+    def read(self) -> list[SheetRow]:
         """Return the visible rows; rows and cells without an index follow each other."""
-        table = sheet.find("Table")
+        table = self._sheet.find("Table")
         hidden_columns = {at for at, column in _place(table, "Column") if _is_hidden(column)}
         self._left_out.add("hidden column", _HIDDEN, len(hidden_columns))
         rows: dict[int, SheetRow] = {}
@@ -113,7 +119,17 @@ class _SheetReader:
             shown = format_text(" ".join(spans.split()), code)
         if stated.strip() and not shown.strip():
             self._left_out.add("value", "its number format hides it")
+        elif shown and not len(data) and self._is_invisible(style):
+            self._left_out.add("value", BACKGROUND)
+            return ""
         return shown
+
+    def _is_invisible(self, style: "Element | None") -> bool:
+        """Return whether values have the colour of their cells, and no condition changes it."""
+        has_fill = self._find(style, "Interior", "Pattern") == "Solid"
+        fill = self._find(style, "Interior", "Color") if has_fill else "#FFFFFF"
+        is_invisible = fill is not None and fill == self._find(style, "Font", "Color")
+        return is_invisible and self._sheet.find("ConditionalFormatting") is None
 
     def _find(self, style: "Element | None", *names: str) -> str | None:
         """Return the attribute of a part of a style, or of the style from which it inherits."""
@@ -139,11 +155,8 @@ def read(data: bytes, source: str) -> Page:
         if find_child(sheet, "WorksheetOptions", "Visible") is not None:
             left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
-        anchor = f"sheet={quote(name)}"
-        reader = _SheetReader(styles, left_out, since_1904=since_1904)
-        below = tuple(write_sheet(reader.read(sheet), f"{anchor}&"))
-        if below:
-            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+        reader = _SheetReader(styles, left_out, sheet, since_1904=since_1904)
+        blocks += write_named_sheet(name, reader.read())
     return Page(source, "", tuple(blocks), left_out=left_out.list())
 
 

@@ -13,6 +13,7 @@ from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import write_omml
 from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
     find_child,
     find_children,
     get_value,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 DELETED = frozenset({"del", "moveFrom"})
 HIDDEN = "formatted as hidden text"
-_WHITE = "it has the colour of the page"
 NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 """The elements that refer to notes, with the kinds of these notes."""
 
@@ -277,7 +277,7 @@ class TextReader:
         is_hidden = is_white or self._styles.is_on(properties, "vanish", reading.style)
         if pieces:
             is_begun = is_hidden and not reading.is_hidden
-            self._left_out.add("hidden passage", _WHITE if is_white else HIDDEN, is_begun)
+            self._left_out.add("hidden passage", BACKGROUND if is_white else HIDDEN, is_begun)
             reading.is_hidden = is_hidden
         if is_hidden:
             del reading.paragraph.notes[notes:]

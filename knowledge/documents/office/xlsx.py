@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
@@ -17,6 +16,7 @@ from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
     ZippedXml,
     count_macros,
     find_all,
@@ -32,11 +32,12 @@ from knowledge.documents.office.zipped_xml import (
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import (
+    CONDITIONAL,
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     SheetRow,
     fill_merged,
-    write_sheet,
+    write_named_sheet,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ _TRUE = frozenset({"1", "true"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _HIDDEN = "hidden in the workbook"
+_WHITE = "FFFFFF"
 # The codes of printed headers (ECMA-376 part 1, 18.3.1.46): sections, appearance and fields.
 _SECTION = re.compile(r"&[LCR]")
 _APPEARANCE = re.compile(
@@ -78,12 +80,13 @@ class _Values:
         # Programs that do not calculate state so, and store zeros.
         self._recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in _TRUE
 
-    def count_conditions(self, root: "Element") -> None:
+    def count_conditions(self, root: "Element", sheet: str) -> None:
         """Count the rules of a sheet that strike out cells: whether they apply is not known."""
-        for rule in root.iter("cfRule"):
-            style = to_number(rule.get("dxfId"), len(self._struck_out))
-            if style < len(self._struck_out) and self._struck_out[style]:
-                self.left_out.add("conditional strikethrough", "conditions are not evaluated")
+        for condition in root.iter("conditionalFormatting"):
+            for rule in condition.findall("cfRule"):
+                style = to_number(rule.get("dxfId"), len(self._struck_out))
+                if style < len(self._struck_out) and self._struck_out[style]:
+                    self.left_out.add(*CONDITIONAL, name=f"{sheet}!{condition.get('sqref', '')}")
 
     def read(self, cell: "Element", *, has_background: bool) -> str:
         """Return the visible text of a cell; `has_background` if it may have one beside its style's
@@ -94,8 +97,9 @@ class _Values:
         kind = cell.get("t", "n")
         is_number = kind in ("n", "d")
         runs = self._read_stated(cell, kind)
-        if style.is_white and runs and not has_background and all(type(run) is str for run in runs):
-            self.left_out.add("value", "it has the colour of the sheet")
+        is_plain = bool(runs) and all(type(run) is str for run in runs)
+        if style.is_invisible and is_plain and not has_background:
+            self.left_out.add("value", BACKGROUND)
             return ""
         stated = _join_runs(runs, is_struck=style.is_struck and not is_number)
         if is_number:
@@ -135,13 +139,13 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The style of cells: number format, and whether the typeface is struck out, or white on
-    nothing.
+    """The style of cells: number format, and whether the typeface is struck out, or has the colour
+    of the cell.
     """
 
     format: str = ""
     is_struck: bool = False
-    is_white: bool = False
+    is_invisible: bool = False
 
 
 def read(data: bytes, source: str) -> Page:
@@ -165,21 +169,17 @@ def read(data: bytes, source: str) -> Page:
         if sheet.get("state", "visible") != "visible":
             left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
-        anchor = f"sheet={quote(name)}"
         notes = _read_notes(archive, relation.target)
         root = archive.parse(relation.target)
         ranges = list(_list_ranges(archive, relation.target, root))
         filtered = [rows for rows, _, is_active in ranges if is_active]
         tables = (entry.get("ref") for entry in _list_tables(archive, relation.target))
         rows = _read_sheet(root, values, notes, filtered, [*tables, *_list_conditions(root)])
+        values.count_conditions(root, name)
         headers = {rows.start for rows, has_header, _ in ranges if has_header}
-        below = (
-            *_write_headers(root, left_out),
-            *write_sheet(rows, f"{anchor}&", headers),
-            *_write_drawings(archive, relation.target, left_out),
-        )
-        if below:
-            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+        before = tuple(_write_headers(root, left_out))
+        drawings = _write_drawings(archive, relation.target, left_out)
+        blocks += write_named_sheet(name, rows, headers, before, drawings)
         links += _list_links(root, rows, archive.web_links(relation.target))
     stated = read_core_properties(archive)
     count_macros(archive, left_out)
@@ -251,34 +251,41 @@ def _read_styles(styles: "Element") -> list[_Style]:
         if declared.get("numFmtId", "").isdecimal()
     }
     fonts = [
-        (is_on(font, "strike"), _is_white(font.find("color")))
+        (is_on(font, "strike"), _read_colour(font.find("color")))
         for font in find_children(styles.find("fonts"), "font")
     ]
     fills = [
-        _has_no_colour(fill.find("patternFill"))
-        for fill in find_children(styles.find("fills"), "fill")
+        _read_fill(fill.find("patternFill")) for fill in find_children(styles.find("fills"), "fill")
     ]
     read: list[_Style] = []
     for declared in find_children(styles.find("cellXfs"), "xf"):
         at, filled = to_number(declared.get("fontId")), to_number(declared.get("fillId"))
-        is_struck, is_white = fonts[at] if at < len(fonts) else (False, False)
-        is_white = is_white and filled < len(fills) and fills[filled]
+        is_struck, colour = fonts[at] if at < len(fonts) else (False, None)
+        is_invisible = colour is not None and filled < len(fills) and fills[filled] == colour
         format_code = find_format(to_number(declared.get("numFmtId")), custom)
-        read.append(_Style(format_code, is_struck, is_white))
+        read.append(_Style(format_code, is_struck, is_invisible))
     return read
 
 
-def _is_white(colour: "Element | None") -> bool:
-    """Return whether a colour is white: by value, in the palette, or as the theme's background."""
-    if colour is None or colour.get("tint", "0") not in ("0", "0.0"):
-        return False
-    is_value = colour.get("rgb", "")[-6:].upper() == "FFFFFF"
-    return is_value or colour.get("indexed") in ("1", "9") or colour.get("theme") == "0"
+def _read_colour(colour: "Element | None") -> str | None:
+    """Return a colour as in the file, but white in hexadecimal digits; None if it is not stated."""
+    if colour is None:
+        return None
+    tint = "" if colour.get("tint", "0") in ("0", "0.0") else colour.get("tint", "")
+    if "rgb" in colour.attrib:
+        return f"{colour.get('rgb', '')[-6:].upper()}{tint}"
+    # In the palette, and as the background of the theme.
+    if not tint and (colour.get("indexed") in ("1", "9", "65") or colour.get("theme") == "0"):
+        return _WHITE
+    return " ".join(f"{name}={value}" for name, value in sorted(colour.items()))
 
 
-def _has_no_colour(pattern: "Element | None") -> bool:
-    kind = "" if pattern is None else pattern.get("patternType", "none")
-    return kind == "none" or (kind == "solid" and _is_white(find_child(pattern, "fgColor")))
+def _read_fill(pattern: "Element | None") -> str | None:
+    """Return the colour of a cell, or None if it is not known."""
+    kind = "none" if pattern is None else pattern.get("patternType", "none")
+    if kind == "none":
+        return _WHITE
+    return _read_colour(find_child(pattern, "fgColor")) if kind == "solid" else None
 
 
 def _read_notes(archive: ZippedXml, sheet: str) -> dict[str, str]:
@@ -369,7 +376,6 @@ def _read_sheet(
         if cells:
             rows.append(SheetRow(number, cells, hidden))
     _fill_merged(root, rows)
-    values.count_conditions(root)
     return rows
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
+BACKGROUND = "it has the colour of its background"
+"""The reason for which text or a value that nobody can see is left out."""
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES
 
@@ -29,7 +31,7 @@ _LONGEST_PAGE_NUMBER = 7
 _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
-_LENGTH = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
+_LENGTH = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?")
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
