@@ -175,16 +175,15 @@ def write_named_sheet(
     before: Iterable[Block] = (),
     after: Iterable[Block] = (),
 ) -> Iterator[Block]:
-    """Yield a sheet of a workbook as a section, with other blocks before and after its rows; an
-    empty sheet has none.
+    """Yield a sheet of a workbook as a section, with other blocks before and after its rows; a
+    sheet that is empty, apart from those before, has none.
 
     `headers` are those of `write_sheet`.
     """
     anchor = f"sheet={quote(name)}"
-    below = (*before, *write_sheet(rows, f"{anchor}&", headers), *after)
+    below = (*write_sheet(rows, f"{anchor}&", headers), *after)
     if below:
-        yield Block(BlockKind.HEADING, name, 2, anchor)
-        yield from below
+        yield from (Block(BlockKind.HEADING, name, 2, anchor), *before, *below)
 
 
 def write_sheet(

@@ -6,7 +6,7 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     LOCKED,
     ZippedXml,
+    count_field_in_header,
     count_macros,
     end_code,
     find_all,
@@ -80,6 +81,9 @@ _WHITE = "#ffffff"
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
 _LINES = frozenset({"line", "polyline", "connector"})
 _OUTLINE = "#outline"
+_FIELDS_OF_PAGES = frozenset(
+    {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
+)
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
@@ -281,7 +285,10 @@ class _Reader:
             if kind in parts:
                 is_plain = kind == "text" and not self._has_backgrounds()
                 self._base = _Text(background=_WHITE if is_plain else "")
-                return kind, (*self._page_headers(), *self._blocks(parts[kind]))
+                return kind, (
+                    *self._page_headers(self._common.iter("master-page")),
+                    *self._blocks(parts[kind]),
+                )
         raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
 
     def _has_backgrounds(self) -> bool:
@@ -301,17 +308,22 @@ class _Reader:
             for element in part.iter()
         )
 
-    def _page_headers(self) -> Iterator[Block]:
+    def _page_headers(self, masters: "Iterable[Element]") -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
-        parts = (
-            part
-            for page in self._common.iter("master-page")
-            for part in page
-            if part.get("display") != "false"
-        )
-        return write_page_headers(
-            self._line(paragraph) for part in parts for paragraph in part.iter("p")
-        )
+        parts = (part for page in masters for part in page if part.get("display") != "false")
+        return write_page_headers(self._line(line) for part in parts for line in part.iter("p"))
+
+    def _printed_headers(self, table: "Element") -> Iterator[Block]:
+        """Return the printed headers of a sheet; lines with fields of LibreOffice are counted."""
+        name = self._styles.find("table", table.get("style-name"), "master-page-name")
+        masters = [page for page in self._common.iter("master-page") if page.get("name") == name]
+        for line in [line for page in masters for line in page.iter("p")]:
+            parts = list(line.iter())
+            if any(part.tag in _FIELDS_OF_PAGES for part in parts):
+                literals = (line.text or "", *(part.tail or "" for part in parts[1:]))
+                count_field_in_header(" ".join(literals), self.left_out)
+                line.clear()
+        return self._page_headers(masters)
 
     def _blocks(self, parent: "Element") -> Iterator[Block]:
         code: list[str] = []
@@ -677,7 +689,9 @@ class _Reader:
             headers_of_sheet = {row for sheet, row in headers if sheet == table.get("name")}
             rows = self._sheet_rows(table)
             after = (*self._drawings(table), *self._end_notes())
-            yield from write_named_sheet(name, rows, headers_of_sheet, (), after)
+            yield from write_named_sheet(
+                name, rows, headers_of_sheet, self._printed_headers(table), after
+            )
 
     def _sheet_rows(self, table: "Element") -> list[SheetRow]:
         columns = _list_columns(table)

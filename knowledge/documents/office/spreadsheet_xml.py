@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.number_format import find_format, format_number, format_text
-from knowledge.documents.office.xlsx import read_day
+from knowledge.documents.office.xlsx import read_day, write_printed_headers
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     find_child,
@@ -42,6 +42,7 @@ _NAMED_FORMATS = {
 }
 """Formats that depend on the locale of Excel; dates are written as in the other workbooks."""
 _DEEPEST = 20
+_HEADERS = frozenset({"Header", "Footer"})
 _SCRIPTS = {"Sup": Script.RAISED, "Sub": Script.LOWERED}
 
 
@@ -156,7 +157,9 @@ def read(data: bytes, source: str) -> Page:
             left_out.add("hidden sheet", _HIDDEN, name=name)
             continue
         reader = _SheetReader(styles, left_out, sheet, since_1904=since_1904)
-        blocks += write_named_sheet(name, reader.read())
+        headers = [part.get("Data", "") for part in sheet.iter() if part.tag in _HEADERS]
+        printed = write_printed_headers(headers, left_out)
+        blocks += write_named_sheet(name, reader.read(), before=printed)
     return Page(source, "", tuple(blocks), left_out=left_out.list())
 
 

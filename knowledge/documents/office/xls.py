@@ -6,8 +6,9 @@ HTML, XML, delimited text and new workbooks under the same extension are read as
 import re
 from codecs import BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import Any
+
+import olefile
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.interchange import delimited
@@ -15,10 +16,12 @@ from knowledge.documents.markup import html
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format, format_number, format_text
+from knowledge.documents.office.xls_records import SheetParts, read_parts
+from knowledge.documents.office.xlsx import write_printed_headers
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
 )
-from knowledge.documents.page import Block, LeftOutCounts, Page
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_named_sheet
 
 _HIDDEN = "hidden in the workbook"
@@ -28,12 +31,12 @@ _ZIP = b"PK\x03\x04"
 _HTML = re.compile(
     rb"[\xef\xbb\xbf\s]{0,99}<(?:!doctype html|html|head|meta|table|div)\b", re.IGNORECASE
 )
+_EMPTY = (0, 6)
 _TEXT, _NUMBER, _DATE, _TRUTH, _ERROR = 1, 2, 3, 4, 5
 # The formats of dates and times that depend on the locale; the library writes those of the USA.
 _LOCAL = frozenset({14, 22})
+_STREAMS = ("Workbook", "Book")
 _WHITE = (255, 255, 255)
-_HEAD_OF_RECORD = Struct("<HH")
-_BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
 
 
@@ -43,15 +46,20 @@ class _WorkbookReader:
     def __init__(self, book: Any) -> None:
         self.left_out = LeftOutCounts()
         self._book = book
-        self._may_have_backgrounds = _has_conditions(book)
+        self._may_have_backgrounds = False
 
-    def read(self, sheet: Any) -> Iterator[Block]:
+    def read(self, sheet: Any, parts: SheetParts) -> Iterator[Block]:
         """Yield the blocks of a sheet, unless it is hidden."""
         name = " ".join(sheet.name.split())
         if sheet.visibility:
             self.left_out.add("hidden sheet", _HIDDEN, name=name)
             return
-        yield from write_named_sheet(name, self._rows(sheet))
+        self._may_have_backgrounds = parts.may_have_backgrounds
+        self.left_out.take(parts.left_out.list())
+        headers = write_printed_headers(parts.headers, self.left_out)
+        texts = (self._join_runs(box.text, [(0, 0), *box.runs]) for box in parts.boxes)
+        boxes = (Block(BlockKind.TEXT, text) for text in texts if text)
+        yield from write_named_sheet(name, self._rows(sheet), (), headers, boxes)
 
     def _rows(self, sheet: Any) -> list[SheetRow]:
         hidden_rows, hidden_columns = (
@@ -66,11 +74,13 @@ class _WorkbookReader:
             if at in hidden_rows:
                 hidden += 1
                 continue
-            cells = {
-                column: text
-                for column in range(min(sheet.row_len(at), MOST_COLUMNS))
-                if column not in hidden_columns and (text := self._cell(sheet, (at, column)))
-            }
+            cells: dict[int, str] = {}
+            for column, kind in enumerate(sheet.row_types(at)[:MOST_COLUMNS]):
+                is_filled = kind not in _EMPTY or (at, column) in sheet.cell_note_map
+                if is_filled and column not in hidden_columns:
+                    with self.left_out.contain("cell", f"{sheet.name}, row {at + 1}"):
+                        cells[column] = self._cell(sheet, (at, column))
+            cells = {column: text for column, text in cells.items() if text}
             if cells:
                 rows[at] = SheetRow(at + 1, cells, hidden)
         for first, end, left, right in sheet.merged_cells:
@@ -84,7 +94,7 @@ class _WorkbookReader:
         cell, note = sheet.cell(*place), sheet.cell_note_map.get(place)
         style = self._book.xf_list[cell.xf_index]
         key, known = style.format_key, self._book.format_map.get(style.format_key)
-        code = find_format(key, {}) if known is None or key in _LOCAL else known.format_str
+        code = find_format(key, {}) if known is None or key in _LOCAL else known.format_str or ""
         stated, shown = str(cell.value), ""
         runs = [(0, style.font_index)]
         if cell.ctype == _TEXT:
@@ -150,24 +160,24 @@ def _read_workbook(data: bytes, source: str) -> Page:
     import xlrd
 
     try:
-        book = xlrd.open_workbook(file_contents=data, formatting_info=True, on_demand=True)
+        stream = _find_stream(data)
+        book = xlrd.open_workbook(file_contents=stream, formatting_info=True, on_demand=True)
         sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]
     except Exception as error:  # the library raises whatever damaged data lead to
         raise WrongFormatError(f"expected {_EXPECTED}, found a damaged or locked one") from error
     reader = _WorkbookReader(book)
-    blocks = tuple(block for sheet in sheets for block in reader.read(sheet))
+    parts = read_parts(book, reader.left_out)
+    parts += (SheetParts() for _ in sheets[len(parts) :])
+    blocks = tuple(
+        block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
+    )
     return Page(source, "", blocks, left_out=reader.left_out.list())
 
 
-def _has_conditions(book: Any) -> bool:
-    """Return whether a workbook has conditional formats or pictures behind sheets, which the
-    library does not read.
-    """
-    # The library has released the stream of a version that knows no conditions.
-    stream, at = book.mem or b"", book.base
-    while at + _HEAD_OF_RECORD.size <= len(stream):
-        kind, size = _HEAD_OF_RECORD.unpack_from(stream, at)
-        if kind in _BACKGROUNDS:
-            return True
-        at += _HEAD_OF_RECORD.size + size
-    return False
+def _find_stream(data: bytes) -> bytes:
+    """Return the stream of the workbook; the library does not find it in every file."""
+    if not olefile.isOleFile(data):
+        return data
+    with olefile.OleFileIO(data) as file:
+        name = next((name for name in _STREAMS if file.exists(name)), None)
+        return data if name is None else file.openstream(name).read()

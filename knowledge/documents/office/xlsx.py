@@ -18,6 +18,7 @@ from knowledge.documents.office.number_format import find_format, format_number,
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     ZippedXml,
+    count_field_in_header,
     count_macros,
     find_all,
     find_child,
@@ -194,6 +195,19 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
+def write_printed_headers(texts: Iterable[str], left_out: LeftOutCounts) -> Iterator[Block]:
+    """Return the printed headers and footers of a sheet; those with fields are counted."""
+    lines: list[str] = []
+    for header in texts:
+        for part in _SECTION.split(header.replace("&&", _AMPERSAND)):
+            text = _APPEARANCE.sub("", part)
+            if _FIELD.search(text) is not None:
+                count_field_in_header(_FIELD.sub("", text), left_out)
+            else:
+                lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
+    return write_page_headers(lines)
+
+
 def read_day(stated: str, since_1904: bool) -> str:
     """Return a date in ISO 8601 as its number of days; other text is returned unchanged."""
     try:
@@ -326,19 +340,12 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
 
 
 def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
-    """Yield the printed headers and footers of a sheet; those with fields are counted."""
-    lines: list[str] = []
-    for header in root.find("headerFooter") or ():
-        for part in _SECTION.split((header.text or "").replace("&&", _AMPERSAND)):
-            text = _APPEARANCE.sub("", part)
-            if _FIELD.search(text) is not None:
-                reason = "it has a field such as the number of the page"
-                left_out.add("printed header", reason)
-            else:
-                lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
+    """Yield the printed headers and footers of a sheet; count its controls."""
     controls = sum(1 for _ in root.iter("control"))
     left_out.add("form control", "controls on sheets are not read", controls)
-    return write_page_headers(lines)
+    headers = root.find("headerFooter")
+    texts = (header.text or "" for header in (() if headers is None else headers))
+    return write_printed_headers(texts, left_out)
 
 
 def _list_conditions(root: "Element") -> Iterator[str]:

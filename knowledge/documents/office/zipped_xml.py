@@ -117,11 +117,10 @@ class ZippedXml:
     def relationships(self, name: str) -> Mapping[str, Relationship]:
         """Return the relationships of a part by id; the target of an external one is an URL."""
         folder, _, file = name.rpartition("/")
-        path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
-        if path not in self._sizes:
-            return {}
+        path = posixpath.join(folder, "_rels", f"{file}.rels")
+        part = self._names.get(path.lower())
         by_id: dict[str, Relationship] = {}
-        for relation in self.parse(path):
+        for relation in () if part is None else self.parse(part):
             target = relation.get("Target", "")
             if not target:
                 continue
@@ -286,6 +285,14 @@ def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
     for line in dict.fromkeys(lines):
         if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
+
+
+def count_field_in_header(literal: str, left_out: LeftOutCounts) -> None:
+    """Count a printed header with fields, unless its literal text is one word, as by default
+    (`Page 1`).
+    """
+    words = sum(map(str.isalpha, literal.split()))
+    left_out.add("printed header", "it has a field such as the number of the page", words > 1)
 
 
 def end_code(lines: list[str]) -> Iterator[Block]:

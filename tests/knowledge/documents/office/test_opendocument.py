@@ -1,8 +1,10 @@
 import io
 import re
+import struct
 import zipfile
 from pathlib import Path
 
+import olefile
 import pytest
 
 from knowledge.documents.errors import SkippedError, WrongFormatError
@@ -538,3 +540,65 @@ def test_white_values_of_an_old_workbook_are_hidden() -> None:
     assert ("value", "it has the colour of its background") in [
         (part.what, part.reason) for part in page.left_out
     ]
+
+
+def record(kind: int, data: bytes = b"") -> bytes:
+    return struct.pack("<HH", kind, len(data)) + data
+
+
+STRUCK = 9
+"""The number of the font of `states.xls` that is struck out."""
+
+
+def box(kind: int, *texts: str) -> bytes:
+    """Return an object of a kind with a text, struck out from its fourth character on."""
+    length = sum(map(len, texts))
+    runs = struct.pack("<HHIHHI", 3, STRUCK, 0, length, 0, 0)
+    return b"".join(
+        (
+            record(0x5D, struct.pack("<HHHHH", 0x15, 6, kind, 1, 0)),
+            record(0x1B6, struct.pack("<10xHHI", length, len(runs), 0)),
+            *(record(0x3C, b"\x01" + text.encode("utf-16-le")) for text in texts),
+            record(0x3C, runs),
+        )
+    )
+
+
+def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted() -> None:
+    with olefile.OleFileIO(FILES / "states.xls") as file:
+        stream = file.openstream("Workbook").read().rstrip(b"\0").removesuffix(b"\n")
+    chart = record(0x809, b"\0\6\x20\0") + record(0x14, b"\1\0\0X") + record(0xA)
+    header = b"&LInternal&RPage &P of &N"
+    parts = (
+        record(0x14, struct.pack("<HB", len(header), 0) + header),
+        *(box(6, "Fee400", " euros"), box(0x19, "of a note"), box(0xB, "Agreed")),
+        *(record(0x5D, struct.pack("<HHH", 0x15, 2, 5)), chart, box(0x1E, "By May")),
+    )
+
+    page = xls.read(stream + b"".join(parts) + record(0xA), "a.xls")
+
+    texts = [block.text for block in page.blocks]
+    assert texts[1] == "Internal"
+    assert texts[-2:] == ["Fee~~400 euros~~", "By ~~May~~"]
+    assert [part.what for part in page.left_out] == [
+        "form control", "chart", "printed header", "hidden row", "value",
+    ]  # fmt: skip
+
+
+def test_printed_headers_of_a_sheet_are_read_and_those_with_fields_are_counted() -> None:
+    styles = (
+        '<style:style style:name="t" style:family="table" style:master-page-name="M"/>'
+        '<style:master-page style:name="M"><style:header><text:p>QP-114</text:p><text:p>'
+        "Page <text:page-number>1</text:page-number> of the list</text:p></style:header>"
+        "</style:master-page>"
+    )
+    sheet = (
+        '<table:table table:name="{}" table:style-name="t"><table:table-row><table:table-cell>'
+        "{}</table:table-cell></table:table-row></table:table>"
+    )
+
+    sheets = sheet.format("A", "<text:p>7</text:p>") + sheet.format("B", "")
+    page = read(f"<office:spreadsheet>{sheets}</office:spreadsheet>", styles)
+
+    assert page.content == "## A\n\nQP-114\n\n7"
+    assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]
