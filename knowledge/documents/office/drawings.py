@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
 from knowledge.documents.office.number_format import format_number
+from knowledge.documents.office.symbols import replace_symbols
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -158,19 +159,25 @@ def _overlap(one: Box | None, other: Box | None) -> bool:
 
 def _read_run(run: "Element") -> Iterator[Span]:
     properties = run.find("rPr")
-    baseline = properties.get("baseline", "0") if properties is not None else "0"
+    stated = {} if properties is None else properties.attrib
+    baseline = stated.get("baseline", "0")
     script = Script.LINE
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
         script = Script.LOWERED if baseline.startswith("-") else Script.RAISED
-    is_struck = properties is not None and properties.get("strike") in _STRUCK
-    is_upper = properties is not None and properties.get("cap") == "all"
     for element in run:
-        name = element.tag
-        if name == "t":
-            text = element.text or ""
-            yield Span(text.upper() if is_upper else text, script, is_struck)
-        elif name in ("tab", "br"):
+        if element.tag == "t":
+            text = replace_symbols(element.text or "", _find_typeface(properties, "latin"))
+            if not text.isascii():
+                text = replace_symbols(text, _find_typeface(properties, "sym"))
+            shown = text.upper() if stated.get("cap") == "all" else text
+            yield Span(shown, script, stated.get("strike") in _STRUCK)
+        elif element.tag in ("tab", "br"):
             yield Span(" ")
+
+
+def _find_typeface(properties: "Element | None", script: str) -> str:
+    stated = find_child(properties, script)
+    return "" if stated is None else stated.get("typeface", "")
 
 
 def _write_chart(root: "Element") -> Iterator[Block]:

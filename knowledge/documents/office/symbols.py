@@ -33,10 +33,13 @@ def find_symbol(code: int, typeface: str) -> str:
 
 
 def replace_symbols(text: str, typeface: str) -> str:
-    """Return text in a symbol typeface as Unicode."""
-    if typeface.strip().lower() not in _TYPEFACES:
+    """Return text in a symbol typeface as Unicode; unknown characters other than symbols stay."""
+    known = _TYPEFACES.get(typeface.strip().lower())
+    if known is None:
         return text
     return "".join(
-        find_symbol(ord(character), typeface) if ord(character) in _PRIVATE else character
+        find_symbol(ord(character), typeface)
+        if ord(character) in _PRIVATE
+        else known.get(ord(character), character)
         for character in text
     )
