@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
 from knowledge.documents.office.number_format import format_number
@@ -18,14 +19,15 @@ from knowledge.documents.office.zipped_xml import (
     to_length,
     to_number,
 )
-from knowledge.documents.page import Block, BlockKind, make_item
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
+from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
+_EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk"})
+_GRAPHICS = {"chart": "id", "relIds": "dm", **dict.fromkeys(_EMBEDDED, "id")}
+"""Elements that refer to another part, with the attributes that name its relationship."""
 _STRUCK = frozenset({"sngStrike", "dblStrike"})
 _OMML = {
     "f": ("mfrac", "num", "den"),
@@ -52,20 +54,31 @@ class Box(NamedTuple):
     height: float
 
 
-def read_graphics(parent: "Element", archive: ZippedXml, part: str) -> Iterator[Block]:
-    """Yield the charts and diagrams to which a drawing in a part refers."""
+def read_graphics(
+    parent: Element, archive: ZippedXml, part: str, left_out: LeftOutCounts
+) -> Iterator[Block]:
+    """Yield the charts, diagrams and embedded files to which a drawing in a part refers."""
     relations = archive.relationships(part)
+    # Programs that do not know an element read an alternative one.
+    seen: set[str] = set()
     for element in parent.iter():
-        name = element.tag
-        stated = {"chart": "id", "relIds": "dm"}.get(name)
-        relation = relations.get(element.get(stated, "")) if stated else None
-        if relation is None or relation.target not in archive:
+        name = element.get(_GRAPHICS.get(element.tag, ""))
+        if name is None or name in seen:
             continue
-        root = archive.parse(relation.target)
-        yield from _write_chart(root) if name == "chart" else _write_diagram(root)
+        seen.add(name)
+        relation = relations.get(name)
+        if relation is None or relation.target not in archive:
+            if element.tag in _EMBEDDED:
+                left_out.add("embedded file", "it is linked, and not part of this file")
+        elif element.tag in _EMBEDDED:
+            data, levels = archive.read(relation.target), 0 if element.tag == "altChunk" else 2
+            yield from read_inner_file(data, relation.target, left_out, levels=levels)
+        else:
+            root = archive.parse(relation.target)
+            yield from _write_chart(root) if element.tag == "chart" else _write_diagram(root)
 
 
-def read_drawing_text(paragraph: "Element") -> str:
+def read_drawing_text(paragraph: Element) -> str:
     """Return the text of a paragraph of a slide or a shape on one line."""
     spans: list[Span] = []
     for element in paragraph:
@@ -80,8 +93,8 @@ def read_drawing_text(paragraph: "Element") -> str:
 
 
 def order_shapes(
-    shapes: "Iterable[Element]", find_box: "Callable[[Element], Box | None]"
-) -> "list[Element]":
+    shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
+) -> list[Element]:
     """Return shapes in the order of their file, but those that form a grid row by row.
 
     A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
@@ -103,7 +116,7 @@ def order_shapes(
     return ordered
 
 
-def find_box(shape: "Element") -> "Box | None":
+def find_box(shape: Element) -> "Box | None":
     """Return the box of a shape of a slide, or None if it does not state one."""
     frame = find_child(find_first(shape, "spPr", "grpSpPr"), "xfrm")
     frame = shape.find("xfrm") if frame is None else frame
@@ -135,7 +148,7 @@ def find_backgrounds(
     return backgrounds
 
 
-def read_mathml(element: "Element", depth: int = 0) -> Formula:
+def read_mathml(element: Element, depth: int = 0) -> Formula:
     """Return a formula in MathML without its alternative representations."""
     if depth > _DEEPEST or element.tag.startswith("annotation"):
         return Formula("mrow")
@@ -143,7 +156,7 @@ def read_mathml(element: "Element", depth: int = 0) -> Formula:
     return Formula(element.tag, element.text or "", parts)
 
 
-def write_omml(element: "Element") -> str:
+def write_omml(element: Element) -> str:
     """Return a formula of an office file on one line."""
     return write_formula(_read_omml(element))
 
@@ -157,7 +170,7 @@ def _overlap(one: Box | None, other: Box | None) -> bool:
     ) < min(one.top + one.height, other.top + other.height)
 
 
-def _read_run(run: "Element") -> Iterator[Span]:
+def _read_run(run: Element) -> Iterator[Span]:
     properties = run.find("rPr")
     stated = {} if properties is None else properties.attrib
     baseline = stated.get("baseline", "0")
@@ -175,12 +188,12 @@ def _read_run(run: "Element") -> Iterator[Span]:
             yield Span(" ")
 
 
-def _find_typeface(properties: "Element | None", script: str) -> str:
+def _find_typeface(properties: Element | None, script: str) -> str:
     stated = find_child(properties, script)
     return "" if stated is None else stated.get("typeface", "")
 
 
-def _write_chart(root: "Element") -> Iterator[Block]:
+def _write_chart(root: Element) -> Iterator[Block]:
     """Yield the title of a chart, and its series as the columns of a table."""
     chart = root.find("chart")
     title = " ".join(
@@ -210,7 +223,7 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
-def _read_points(parent: "Element | None", labels: "Element | None" = None) -> dict[int, str]:
+def _read_points(parent: Element | None, labels: Element | None = None) -> dict[int, str]:
     """Return the data points stored in a chart, by number, as their labels display them."""
     code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
     stated = find_child(labels, "numFmt")
@@ -229,7 +242,7 @@ def _read_points(parent: "Element | None", labels: "Element | None" = None) -> d
     return points
 
 
-def _write_diagram(root: "Element") -> Iterator[Block]:
+def _write_diagram(root: Element) -> Iterator[Block]:
     """Yield the texts of a diagram as a list; subordinate texts are indented."""
     texts = {
         point.get("modelId", ""): " ".join(
@@ -258,7 +271,7 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
         waiting += [(child, inner) for _, child in sorted(below.get(name, []), reverse=True)]
 
 
-def _read_omml(element: "Element", depth: int = 0) -> Formula:
+def _read_omml(element: Element, depth: int = 0) -> Formula:
     name = element.tag
     if depth > _DEEPEST or name.endswith("Pr"):
         return Formula("mrow")
@@ -279,7 +292,7 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
     return Formula(known[0], "", tuple(parts))
 
 
-def _read_sum(element: "Element", depth: int) -> Formula:
+def _read_sum(element: Element, depth: int) -> Formula:
     sign = get_value(element, "naryPr", "chr") or "\u222b"
     limits = (element.find(name) for name in ("sub", "sup"))
     parts = [Formula("mrow") if limit is None else _read_omml(limit, depth + 1) for limit in limits]
@@ -289,7 +302,7 @@ def _read_sum(element: "Element", depth: int) -> Formula:
     return Formula("mrow", "", (head, *tail))
 
 
-def _read_brackets(element: "Element", depth: int) -> Formula:
+def _read_brackets(element: Element, depth: int) -> Formula:
     begin = get_value(element, "dPr", "begChr")
     end = get_value(element, "dPr", "endChr")
     inner = [_read_omml(child, depth + 1) for child in element.findall("e")]

@@ -3,21 +3,14 @@
 import posixpath
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.office.zipped_xml import (
-    ZippedXml,
-    choose_title,
-    find_children,
-)
+from knowledge.documents.office.zipped_xml import ZippedXml, choose_title, find_children
 from knowledge.documents.page import Block, LeftOutCounts, Page
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "an e-book (EPUB)"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})
@@ -64,7 +57,7 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _chapters(root: "Element", folder: str, left_out: LeftOutCounts) -> Iterator[str]:
+def _chapters(root: Element, folder: str, left_out: LeftOutCounts) -> Iterator[str]:
     """Yield the parts in reading order, without the table of contents; count unreadable ones."""
     manifest = {item.get("id", ""): item for item in find_children(root.find("manifest"), "item")}
     entries = list(find_children(root.find("spine"), "itemref"))
@@ -102,7 +95,7 @@ def _name_place(block: Block, chapter: str) -> Block:
     return replace(block, anchor=f"{posixpath.basename(chapter)}#{block.anchor}")
 
 
-def _metadata(metadata: "Element | None", name: str) -> str:
+def _metadata(metadata: Element | None, name: str) -> str:
     texts = (
         " ".join(clean_text(element.text or "").split())
         for element in (metadata if metadata is not None else ())

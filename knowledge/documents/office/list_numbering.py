@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import write_number
 from knowledge.documents.office.zipped_xml import (
@@ -14,9 +14,6 @@ from knowledge.documents.office.zipped_xml import (
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
 _DECIMAL = frozenset({"decimal", "decimalZero"})
@@ -53,7 +50,7 @@ class Level:
 class Numbering:
     """The lists of a document, and the number that each has reached."""
 
-    def __init__(self, root: "Element | None", left_out: LeftOutCounts) -> None:
+    def __init__(self, root: Element | None, left_out: LeftOutCounts) -> None:
         abstract = {
             element.get("abstractNumId", ""): element
             for element in find_children(root, "abstractNum")
@@ -150,7 +147,7 @@ def write_list_number(number: int, style: str) -> str:
     return f"{number:0{len(style)}d}" if style.isdecimal() else write_number(number, style)
 
 
-def _read_style(level: "Element") -> str:
+def _read_style(level: Element) -> str:
     """Return the numbering style of a level, or the first number of a custom one (`001`)."""
     custom = find_child(level, "AlternateContent", "Choice", "numFmt")
     if custom is None:
@@ -159,7 +156,7 @@ def _read_style(level: "Element") -> str:
     return first if first.isdecimal() and len(first) <= _MOST_DIGITS else "custom"
 
 
-def _read_levels(parent: "Element") -> dict[int, Level]:
+def _read_levels(parent: Element) -> dict[int, Level]:
     return {
         to_number(level.get("ilvl")): Level(
             style=_read_style(level),
@@ -174,7 +171,7 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
     }
 
 
-def _override(number: "Element", levels: Mapping[int, Level]) -> dict[int, Level]:
+def _override(number: Element, levels: Mapping[int, Level]) -> dict[int, Level]:
     """Return the levels of a list with its overrides."""
     changed = dict(levels)
     for override in number.findall("lvlOverride"):

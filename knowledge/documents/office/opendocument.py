@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
@@ -21,9 +21,9 @@ from knowledge.documents.office.zipped_xml import (
     LOCKED,
     ZippedXml,
     count_field_in_header,
-    count_macros,
     end_code,
     find_all,
+    make_page,
     read_properties,
     to_length,
     to_number,
@@ -50,9 +50,6 @@ from knowledge.documents.tables import (
     write_named_sheet,
     write_table,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
@@ -110,7 +107,7 @@ class _Styles:
     `levels` are those of lists by the names of their styles.
     """
 
-    def __init__(self, parts: "list[Element | None]") -> None:
+    def __init__(self, parts: list[Element | None]) -> None:
         self._styles: dict[tuple[str, str], Element] = {}
         self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
@@ -204,7 +201,7 @@ class _Styles:
         parents = (style.get("parent-style-name", "") for style in chain)
         return [name, *parents]
 
-    def _chain(self, family: str, name: str) -> "list[Element]":
+    def _chain(self, family: str, name: str) -> list[Element]:
         chain: list[Element] = []
         while (style := self._styles.get((family, name))) is not None:
             if len(chain) == _DEEPEST_STYLE:
@@ -239,7 +236,7 @@ class _Reader:
     another one, such as `Object 1/`.
     """
 
-    def __init__(self, archive: ZippedXml, root: "Element", folder: str = "") -> None:
+    def __init__(self, archive: ZippedXml, root: Element, folder: str = "") -> None:
         self.links: list[tuple[str, str]] = []
         self.left_out = LeftOutCounts()
         self.stated = root
@@ -308,12 +305,12 @@ class _Reader:
             for element in part.iter()
         )
 
-    def _page_headers(self, masters: "Iterable[Element]") -> Iterator[Block]:
+    def _page_headers(self, masters: Iterable[Element]) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
         parts = (part for page in masters for part in page if part.get("display") != "false")
         return write_page_headers(self._line(line) for part in parts for line in part.iter("p"))
 
-    def _printed_headers(self, table: "Element") -> Iterator[Block]:
+    def _printed_headers(self, table: Element) -> Iterator[Block]:
         """Return the printed headers of a sheet; lines with fields of LibreOffice are counted."""
         name = self._styles.find("table", table.get("style-name"), "master-page-name")
         masters = [page for page in self._common.iter("master-page") if page.get("name") == name]
@@ -325,7 +322,7 @@ class _Reader:
                 line.clear()
         return self._page_headers(masters)
 
-    def _blocks(self, parent: "Element") -> Iterator[Block]:
+    def _blocks(self, parent: Element) -> Iterator[Block]:
         code: list[str] = []
         for child in parent:
             name = child.tag
@@ -337,7 +334,7 @@ class _Reader:
             yield from self._block(child, name)
         yield from end_code(code)
 
-    def _block(self, element: "Element", name: str) -> Iterator[Block]:
+    def _block(self, element: Element, name: str) -> Iterator[Block]:
         if name in _COUNTED:
             self.left_out.add(*_COUNTED[name])
         if name in _LEFT_OUT or self._hides(element, name):
@@ -348,11 +345,11 @@ class _Reader:
         yield from self._readers.get(name, self._blocks)(element)
         self._base = base
 
-    def _control(self, element: "Element") -> Iterator[Block]:
+    def _control(self, element: Element) -> Iterator[Block]:
         if text := self._read_control(element):
             yield Block(BlockKind.TEXT, text)
 
-    def _hides(self, element: "Element", name: str) -> bool:
+    def _hides(self, element: Element, name: str) -> bool:
         """Return whether an element is hidden; count it."""
         style = element.get("style-name")
         family = {"p": "paragraph", "h": "paragraph", "table": "table"}.get(name, "")
@@ -368,14 +365,14 @@ class _Reader:
             self.left_out.add("hidden passage", _HIDDEN)
         return bool(hidden)
 
-    def _table(self, element: "Element") -> Iterator[Block]:
+    def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
         for row, _ in _list_rows(element):
             for cell in row.findall("table-cell"):
                 yield from self._drawings(cell)
         yield from self._end_notes()
 
-    def _frame(self, frame: "Element") -> Iterator[Block]:
+    def _frame(self, frame: Element) -> Iterator[Block]:
         """Yield the text, the table or the object in a frame, or its picture if it has none.
 
         Next to an object, the picture is a replacement for programs that cannot show the object.
@@ -386,7 +383,7 @@ class _Reader:
         else:
             yield from self._blocks(frame)
 
-    def _object(self, element: "Element") -> Iterator[Block]:
+    def _object(self, element: Element) -> Iterator[Block]:
         """Yield the formula, the chart or the document of an object that is stored in the file.
 
         In a flat file, the element contains the object.
@@ -412,13 +409,13 @@ class _Reader:
             yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
         self.left_out.take(inner.left_out.list())
 
-    def _chart(self, chart: "Element", table: "Element") -> Iterator[Block]:
+    def _chart(self, chart: Element, table: Element) -> Iterator[Block]:
         for part in ("title", "subtitle"):
             text = " ".join(self._line(child) for child in find_all(chart.find(part), "p"))
             yield from (Block(BlockKind.TEXT, text),) if text else ()
         yield from write_table(list(self._rows(table)))
 
-    def _paragraph(self, element: "Element") -> Iterator[Block]:
+    def _paragraph(self, element: Element) -> Iterator[Block]:
         text = self._line(element)
         style = element.get("style-name", "")
         if text and element.tag == "h":
@@ -451,7 +448,7 @@ class _Reader:
                 yield replace(block, text=text)
         self._lists = lists
 
-    def _label_heading(self, element: "Element", style: str) -> str:
+    def _label_heading(self, element: Element, style: str) -> str:
         """Return the number of a heading, from its list or from the numbering of chapters."""
         if element.get("is-list-header") == "true":
             return ""
@@ -464,7 +461,7 @@ class _Reader:
         levels = self._styles.levels.get(_OUTLINE, {})
         return _read_number(element) or count_item(levels, counts, level, self.left_out)
 
-    def _numbered(self, element: "Element") -> Iterator[Block]:
+    def _numbered(self, element: Element) -> Iterator[Block]:
         label = _read_number(element)
         for child in element:
             for block in self._block(child, child.tag):
@@ -484,7 +481,7 @@ class _Reader:
         current.label = current.label or label
         return current.label
 
-    def _find_frames(self, element: "Element") -> "tuple[list[Picture], list[Element]]":
+    def _find_frames(self, element: Element) -> tuple[list[Picture], list[Element]]:
         """Return the pictures in the frames of a paragraph or a cell, and its other drawings."""
         pictures: list[Picture] = []
         drawn: list[Element] = []
@@ -504,7 +501,7 @@ class _Reader:
                 waiting.extend(reversed(list(node)))
         return pictures, drawn
 
-    def _find_pictures(self, frame: "Element") -> Iterator[Picture]:
+    def _find_pictures(self, frame: Element) -> Iterator[Picture]:
         """Yield the picture of a frame, with the text that describes it."""
         texts = (frame.find(name) for name in ("desc", "title"))
         caption = next((text.text for text in texts if text is not None and text.text), "")
@@ -519,7 +516,7 @@ class _Reader:
                 return
         self.left_out.add("picture", "it is missing in the file, or too large", name=caption)
 
-    def _drawings(self, element: "Element") -> Iterator[Block]:
+    def _drawings(self, element: Element) -> Iterator[Block]:
         """Yield the pictures and the other drawings in a cell, or on a sheet."""
         pictures, drawn = self._find_frames(element)
         if pictures:
@@ -527,7 +524,7 @@ class _Reader:
         for drawing in drawn:
             yield from self._block(drawing, drawing.tag)
 
-    def _list(self, element: "Element", *, is_in_cell: bool = False) -> Iterator[Block]:
+    def _list(self, element: Element, *, is_in_cell: bool = False) -> Iterator[Block]:
         outer = self._lists[-1] if self._lists else None
         is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
         style = element.get("style-name") or (outer.style if outer is not None else "")
@@ -560,7 +557,7 @@ class _Reader:
         if outer is None:
             self._counted |= {element.get("id") or style: counts, style: counts}
 
-    def _line(self, element: "Element", outer: _Text | None = None) -> str:
+    def _line(self, element: Element, outer: _Text | None = None) -> str:
         """Return the text of a paragraph on one line; text that nobody can see is counted."""
         base = self._base if outer is None else outer
         spans = list(
@@ -572,16 +569,16 @@ class _Reader:
         self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
         return " ".join(clean_text(join_spans(shown)).split())
 
-    def _raw(self, element: "Element") -> str:
+    def _raw(self, element: Element) -> str:
         return join_spans(self._spans(element, _PLAIN))
 
-    def _spans(self, element: "Element", outer: _Text) -> Iterator[_Text]:
+    def _spans(self, element: Element, outer: _Text) -> Iterator[_Text]:
         yield replace(outer, text=element.text or "")
         for child in element:
             yield from self._read_child(child, child.tag, outer)
             yield replace(outer, text=child.tail or "")
 
-    def _read_child(self, child: "Element", name: str, outer: _Text) -> Iterator[_Text]:
+    def _read_child(self, child: Element, name: str, outer: _Text) -> Iterator[_Text]:
         style = child.get("style-name")
         if name == "note":
             citation = child.find("note-citation")
@@ -607,13 +604,13 @@ class _Reader:
             yield from shown
             self._note_link(child, name, "".join(span.text for span in shown))
 
-    def _note_link(self, element: "Element", name: str, shown: str) -> None:
+    def _note_link(self, element: Element, name: str, shown: str) -> None:
         address = element.get("href", "") if name == "a" else ""
         label = " ".join(shown.split())
         if label and label != address and address.startswith(("http://", "https://")):
             self.links.append((label, address))
 
-    def _read_control(self, element: "Element") -> str:
+    def _read_control(self, element: Element) -> str:
         """Return the value of a form field as displayed."""
         control = self._controls.get(element.get("control"))
         if control is None:
@@ -638,7 +635,7 @@ class _Reader:
         values = (control.get(name) for name in ("current-value", "value"))
         return " ".join(paragraphs) or next(filter(None, values), label)
 
-    def _rows(self, table: "Element") -> Iterator[list[Cell]]:
+    def _rows(self, table: Element) -> Iterator[list[Cell]]:
         for row, is_header in _list_rows(table):
             cells: list[Cell] = []
             inner: list[list[list[Cell]]] = []
@@ -655,7 +652,7 @@ class _Reader:
                 inner += [[row for nested in tables for row in self._rows(nested)]] * times
             yield from unfold_tables(cells, inner)
 
-    def _cell(self, cell: "Element", outer: _Text) -> str:
+    def _cell(self, cell: Element, outer: _Text) -> str:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
         texts: list[str] = []
         notes: list[str] = []
@@ -678,7 +675,7 @@ class _Reader:
         note = " ".join(filter(None, notes))
         return " ".join(filter(None, (*texts, f"[{note}]" if note else "")))
 
-    def _sheets(self, body: "Element") -> Iterator[Block]:
+    def _sheets(self, body: Element) -> Iterator[Block]:
         headers = list(_list_headers(body))
         for table in body.findall("table"):
             name = " ".join((table.get("name") or "Sheet").split())
@@ -693,7 +690,7 @@ class _Reader:
                 name, rows, headers_of_sheet, self._printed_headers(table), after
             )
 
-    def _sheet_rows(self, table: "Element") -> list[SheetRow]:
+    def _sheet_rows(self, table: Element) -> list[SheetRow]:
         columns = _list_columns(table)
         hidden = {at for at, column in columns.items() if _is_collapsed(column)}
         self.left_out.add("hidden column", _HIDDEN, len(hidden))
@@ -727,8 +724,8 @@ class _Reader:
 
     def _sheet_cells(
         self,
-        row: "Element",
-        columns: "dict[int, Element]",
+        row: Element,
+        columns: dict[int, Element],
         number: int,
         merged: list[tuple[range, range]],
     ) -> dict[int, str]:
@@ -756,7 +753,7 @@ class _Reader:
             column += times
         return cells
 
-    def _sheet_cell(self, cell: "Element", style_name: str | None) -> str:
+    def _sheet_cell(self, cell: Element, style_name: str | None) -> str:
         """Return the text of a cell, or its value if the file does not contain its text."""
         style = self._styles.find_span("table-cell", style_name, self._base)
         if self._styles.has_conditions(style_name or ""):
@@ -777,7 +774,7 @@ class _Reader:
             return ""
         return value.text.upper() if kind == "boolean" else join_spans([value])
 
-    def _find_sheet_colour(self, table: "Element", name: str) -> str:
+    def _find_sheet_colour(self, table: Element, name: str) -> str:
         """Return the colour behind the cells of a sheet, or an empty text if it may depend on
         conditions; count those that strike out cells.
         """
@@ -790,7 +787,7 @@ class _Reader:
                     self.left_out.add(*CONDITIONAL, name=place)
         return "" if conditions else _WHITE
 
-    def _slides(self, body: "Element") -> Iterator[Block]:
+    def _slides(self, body: Element) -> Iterator[Block]:
         for number, slide in enumerate(body.findall("page"), start=1):
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
@@ -814,7 +811,7 @@ class _Reader:
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
 
-    def _find_bases(self, slide: "Element", shapes: "Sequence[Element]") -> "dict[Element, _Text]":
+    def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
         """Return the colour of the text of each shape, and the colour behind it."""
         name = slide.get("master-page-name")
         masters = [part for part in self._common.iter("master-page") if part.get("name") == name]
@@ -841,7 +838,7 @@ class _Reader:
             for shape, background in zip(shapes, backgrounds, strict=True)
         }
 
-    def _find_fill(self, shape: "Element") -> str | None:
+    def _find_fill(self, shape: Element) -> str | None:
         """Return the fill of a shape: empty for none, None if it is not known."""
         if shape.tag not in _DRAWN or shape.tag in _LINES:
             return ""
@@ -860,19 +857,11 @@ def read(data: bytes, source: str) -> Page:
     root = archive.parse("content.xml")
     reader = _Reader(archive, root)
     kind, blocks = reader.read()
-    count_macros(archive, reader.left_out)
     meta = archive.parse("meta.xml") if "meta.xml" in archive else root
     stated = read_properties(meta.find("meta"))
     title = "" if kind == "spreadsheet" else first_heading(blocks)
-    return Page(
-        source,
-        title or stated.title,
-        blocks,
-        description=stated.description,
-        keywords=stated.keywords,
-        links=tuple(reader.links),
-        left_out=reader.left_out.list(),
-    )
+    title = title or stated.title
+    return make_page(source, archive, stated, title, blocks, reader.links, reader.left_out)
 
 
 def _pack(data: bytes) -> bytes:
@@ -883,7 +872,7 @@ def _pack(data: bytes) -> bytes:
     return packed.getvalue()
 
 
-def _read_levels(style: "Element") -> dict[int, Level]:
+def _read_levels(style: Element) -> dict[int, Level]:
     """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
     elements = {_count(element, "level"): element for element in style}
     levels: dict[int, Level] = {}
@@ -900,19 +889,19 @@ def _read_levels(style: "Element") -> dict[int, Level]:
     return levels
 
 
-def _find_box(shape: "Element") -> Box | None:
+def _find_box(shape: Element) -> Box | None:
     """Return the box of a shape, or None if it does not state one."""
     lengths = [shape.get(name) for name in ("x", "y", "width", "height")]
     return None if None in lengths else Box(*map(to_length, lengths))
 
 
-def _read_number(element: "Element") -> str:
+def _read_number(element: Element) -> str:
     """Return the label that the file states for an item or a heading; mostly it states none."""
     number = element.find("number")
     return " ".join((number.text or "").split()) if number is not None else ""
 
 
-def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
+def _list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
     """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
         name = child.tag
@@ -922,7 +911,7 @@ def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
             yield from _list_rows(child)
 
 
-def _list_headers(body: "Element") -> Iterator[tuple[str, int]]:
+def _list_headers(body: Element) -> Iterator[tuple[str, int]]:
     """Yield the sheet and the 1-based row of each header of a range, such as that of a filter."""
     for declared in body.iter("database-range"):
         first = (declared.get("target-range-address", "")).partition(":")[0]
@@ -932,7 +921,7 @@ def _list_headers(body: "Element") -> Iterator[tuple[str, int]]:
             yield name.replace("''", "'"), to_number(cell.lstrip("$" + ascii_uppercase))
 
 
-def _list_columns(table: "Element") -> "dict[int, Element]":
+def _list_columns(table: Element) -> dict[int, Element]:
     """Return the definitions of the columns of a table by their 0-based index."""
     columns: dict[int, Element] = {}
     at = 0
@@ -943,10 +932,10 @@ def _list_columns(table: "Element") -> "dict[int, Element]":
     return columns
 
 
-def _is_collapsed(part: "Element") -> bool:
+def _is_collapsed(part: Element) -> bool:
     """Return whether a row or a column is hidden; one hidden only by a filter is still valid."""
     return part.get("visibility") == "collapse"
 
 
-def _count(element: "Element", name: str) -> int:
+def _count(element: Element, name: str) -> int:
     return max(1, to_number(element.get(name)))

@@ -6,7 +6,7 @@ their layouts and masters) precedes them once, without slide numbers.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
@@ -19,22 +19,18 @@ from knowledge.documents.office.drawings import (
 from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
-    count_macros,
     find_all,
     find_child,
     find_children,
     find_drawn,
     find_first,
+    make_page,
     read_core_properties,
     to_number,
     write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
-from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "a PowerPoint presentation"
 _HIDDEN = "hidden in the presentation"
@@ -91,11 +87,11 @@ class _SlideReader:
             yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
             yield from below
 
-    def _parse_related(self, name: str | None, kind: str) -> "Element | None":
+    def _parse_related(self, name: str | None, kind: str) -> Element | None:
         related = self._archive.find_related(name, kind) if name is not None else None
         return None if related is None else self._parse(related)
 
-    def _find_base(self, name: str) -> "Sequence[Element | None]":
+    def _find_base(self, name: str) -> Sequence[Element | None]:
         """Return the layout, the master and the theme of a slide."""
         parts: list[Element | None] = []
         part: str | None = name
@@ -104,7 +100,7 @@ class _SlideReader:
             parts.append(None if part is None else self._parse(part))
         return parts
 
-    def _shapes(self, shapes: "Iterable[Element]", slide: str) -> Iterator[Block]:
+    def _shapes(self, shapes: Iterable[Element], slide: str) -> Iterator[Block]:
         waiting = list(reversed(order_shapes(shapes, find_box)))
         while waiting:
             element = waiting.pop()
@@ -121,19 +117,11 @@ class _SlideReader:
             elif element.tag != "Fallback":
                 waiting.extend(reversed(order_shapes(element, find_box)))
 
-    def _frame(self, frame: "Element", slide: str) -> Iterator[Block]:
+    def _frame(self, frame: Element, slide: str) -> Iterator[Block]:
         """Yield the table, the chart, the diagram or the embedded file of a frame."""
         for table in frame.iter("tbl"):
             yield from write_table([_row(row) for row in table.findall("tr")])
-        yield from read_graphics(frame, self._archive, slide)
-        relations = self._archive.relationships(slide)
-        for name in sorted({child.get("id", "") for child in frame.iter("oleObj")}):
-            relation = relations.get(name)
-            if relation is None or relation.target not in self._archive:
-                self.left_out.add("embedded file", "it is linked, and not part of this file")
-            else:
-                data = self._archive.read(relation.target)
-                yield from read_inner_file(data, relation.target, self.left_out)
+        yield from read_graphics(frame, self._archive, slide, self.left_out)
 
     def _notes(self, slide: str) -> Iterator[Block]:
         for shape in find_all(self._parse_related(slide, "notesSlide"), "sp"):
@@ -161,18 +149,12 @@ def read(data: bytes, source: str) -> Page:
         if relation is not None and relation.target in archive:
             blocks += reader.read(relation.target, number)
     stated = read_core_properties(archive)
-    count_macros(archive, reader.left_out)
-    return Page(
-        source,
-        stated.title or reader.title,
-        (*write_page_headers(reader.repeated), *blocks),
-        description=stated.description,
-        keywords=stated.keywords,
-        left_out=reader.left_out.list(),
-    )
+    title = stated.title or reader.title
+    blocks = [*write_page_headers(reader.repeated), *blocks]
+    return make_page(source, archive, stated, title, blocks, (), reader.left_out)
 
 
-def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> str | None:
+def _placeholder(shape: Element, name: str = "type", default: str = "obj") -> str | None:
     """Return the placeholder kind of a shape, or another property, or None."""
     for properties in shape.iter("nvPr"):
         element = properties.find("ph")
@@ -180,7 +162,7 @@ def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> 
     return None
 
 
-def _read_texts(part: "Element | None", kinds: Collection[str | None]) -> Iterator[str]:
+def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator[str]:
     """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
     of these kinds, or none (None).
     """
@@ -189,11 +171,11 @@ def _read_texts(part: "Element | None", kinds: Collection[str | None]) -> Iterat
             yield _read_text(shape)
 
 
-def _read_text(shape: "Element") -> str:
+def _read_text(shape: Element) -> str:
     return " ".join(text for _, text, _ in _paragraphs(shape))
 
 
-def _order_placeholders(shapes: "list[Element]", layout: "Element | None") -> "list[Element]":
+def _order_placeholders(shapes: list[Element], layout: Element | None) -> list[Element]:
     """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
     places that the layout states.
     """
@@ -211,12 +193,12 @@ def _order_placeholders(shapes: "list[Element]", layout: "Element | None") -> "l
     return shapes
 
 
-def _is_hidden(shape: "Element") -> bool:
+def _is_hidden(shape: Element) -> bool:
     properties = next((find_child(child, "cNvPr") for child in shape), None)
     return properties is not None and properties.get("hidden") in ("1", "true")
 
 
-def _write_paragraphs(shape: "Element") -> Iterator[Block]:
+def _write_paragraphs(shape: Element) -> Iterator[Block]:
     is_body = _placeholder(shape) in ("body", "obj")
     paragraphs = list(_paragraphs(shape))
     for level, text, label in paragraphs:
@@ -226,7 +208,7 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
             yield Block(BlockKind.TEXT, text)
 
 
-def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
+def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
     """Yield the level, the text and the label of each paragraph that is not empty."""
     counts: dict[int, tuple[str, int]] = {}
     body = shape.find("txBody")
@@ -260,7 +242,7 @@ def _write_label(number: int, kind: str) -> str:
     return f"{before}{write_number(number, kind.removesuffix(border))}{after}"
 
 
-def _row(row: "Element") -> list[Cell]:
+def _row(row: Element) -> list[Cell]:
     cells: list[Cell] = []
     for cell in row.findall("tc"):
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
@@ -272,5 +254,5 @@ def _row(row: "Element") -> list[Cell]:
     return cells
 
 
-def _number(element: "Element", name: str) -> int:
+def _number(element: Element, name: str) -> int:
     return max(1, to_number(element.get(name)))

@@ -5,18 +5,11 @@ unknown colour, or on something unknown such as a picture, is kept.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.drawings import find_backgrounds, find_box
-from knowledge.documents.office.zipped_xml import (
-    BACKGROUND,
-    find_child,
-    find_first,
-)
+from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first
 from knowledge.documents.page import LeftOutCounts
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _FILLS = ("noFill", "solidFill", "gradFill", "blipFill", "pattFill", "grpFill")
 _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
@@ -28,10 +21,10 @@ _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
 
 
 def remove_invisible_text(
-    slide: "Element",
-    layout: "Element | None",
-    master: "Element | None",
-    theme: "Element | None",
+    slide: Element,
+    layout: Element | None,
+    master: Element | None,
+    theme: Element | None,
     left_out: LeftOutCounts,
 ) -> None:
     """Remove the runs of a slide that have the colour of their background, and count them."""
@@ -60,7 +53,7 @@ def remove_invisible_text(
 class _Colours:
     """The colours of a slide in hexadecimal digits, by its theme and the map of its master."""
 
-    def __init__(self, parts: "Sequence[Element]", theme: "Element | None") -> None:
+    def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
         self._scheme = find_child(theme, "themeElements", "clrScheme")
         self._fills = find_child(theme, "themeElements", "fmtScheme", "bgFillStyleLst")
         own = (find_child(part, "clrMapOvr", "overrideClrMapping") for part in parts)
@@ -68,7 +61,7 @@ class _Colours:
         self._names = next((stated.attrib for stated in maps if stated is not None), {})
         self._parts = parts
 
-    def read(self, parent: "Element | None") -> str | None:
+    def read(self, parent: Element | None) -> str | None:
         """Return the colour that an element contains, or None if it is not known."""
         colour = next(iter(parent if parent is not None else ()), None)
         if colour is not None and colour.tag == "schemeClr" and not len(colour):
@@ -80,14 +73,14 @@ class _Colours:
             return _WHITE if colour.get("val") == "white" else None
         return colour.get(_VALUES.get(colour.tag, ""), "").upper() or None
 
-    def read_fill(self, properties: "Element | None") -> str | None:
+    def read_fill(self, properties: Element | None) -> str | None:
         """Return the fill that properties state: empty for none, None if it is not known."""
         stated = find_first(properties, *_FILLS)
         if stated is None or stated.tag not in ("noFill", "solidFill"):
             return None
         return self.read(stated) if stated.tag == "solidFill" else ""
 
-    def find_fill(self, chain: "Sequence[Element]") -> str | None:
+    def find_fill(self, chain: Sequence[Element]) -> str | None:
         """Return the fill of a shape, or that of those from which it inherits."""
         for shape in chain:
             properties = shape.find("spPr")
@@ -114,7 +107,7 @@ class _Colours:
 
 
 def _remove(
-    shape: "Element", background: str | None, colours: _Colours, left_out: LeftOutCounts
+    shape: Element, background: str | None, colours: _Colours, left_out: LeftOutCounts
 ) -> None:
     for paragraph in shape.iter("p"):
         for run in [part for part in paragraph if part.tag in ("r", "fld")]:
@@ -124,16 +117,16 @@ def _remove(
                 left_out.add("hidden passage", BACKGROUND, bool("".join(run.itertext()).strip()))
 
 
-def _list_shapes(part: "Element") -> "Iterator[Element]":
+def _list_shapes(part: Element) -> Iterator[Element]:
     shapes = find_child(part, "cSld", "spTree")
     return (shape for shape in (() if shapes is None else shapes) if shape.tag in _SHAPES)
 
 
-def _placeholder(shape: "Element") -> "Element | None":
+def _placeholder(shape: Element) -> Element | None:
     return find_child(shape, "nvSpPr", "nvPr", "ph")
 
 
-def _list_inherited(shape: "Element", parts: "Sequence[Element]") -> "Iterator[Element]":
+def _list_inherited(shape: Element, parts: Sequence[Element]) -> Iterator[Element]:
     """Yield the placeholders of the layout and of the master from which one inherits."""
     own = _placeholder(shape)
     for part in parts if own is not None else ():
@@ -144,7 +137,7 @@ def _list_inherited(shape: "Element", parts: "Sequence[Element]") -> "Iterator[E
                 break
 
 
-def _is_base(stated: "Element", own: "Element", part: str) -> bool:
+def _is_base(stated: Element, own: Element, part: str) -> bool:
     if part == "sldLayout":
         return stated.get("idx", "0") == own.get("idx", "0")
     kinds = [element.get("type", "obj") for element in (stated, own)]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.number_format import find_format, format_number, format_text
@@ -22,9 +22,6 @@ from knowledge.documents.tables import (
     fill_merged,
     write_named_sheet,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 START = re.compile(rb"[\xef\xbb\xbf\s]{0,99}<\?xml[^\x00]{0,2000}<(?:ss:)?Workbook\b")
 """The beginning of such a workbook."""
@@ -51,9 +48,9 @@ class _SheetReader:
 
     def __init__(
         self,
-        styles: "Mapping[str | None, Element]",
+        styles: Mapping[str | None, Element],
         left_out: LeftOutCounts,
-        sheet: "Element",
+        sheet: Element,
         *,
         since_1904: bool,
     ) -> None:
@@ -84,7 +81,7 @@ class _SheetReader:
             fill_merged(rows, *places)
         return [row for row in rows.values() if row.cells]
 
-    def _read_row(self, row: "Element", hidden: Collection[int]) -> Iterator[tuple[int, str]]:
+    def _read_row(self, row: Element, hidden: Collection[int]) -> Iterator[tuple[int, str]]:
         """Yield the 0-based column and the text of each visible cell that is not empty."""
         for column, cell in _place(row, "Cell"):
             if column > MOST_COLUMNS:
@@ -92,7 +89,7 @@ class _SheetReader:
             elif column not in hidden and (text := self._read_cell(cell)):
                 yield column - 1, text
 
-    def _read_cell(self, cell: "Element") -> str:
+    def _read_cell(self, cell: Element) -> str:
         """Return the visible text of a cell with its note."""
         data, note = cell.find("Data"), find_child(cell, "Comment", "Data")
         style = self._styles.get(cell.get("StyleID") or "Default")
@@ -102,7 +99,7 @@ class _SheetReader:
         added = "" if note is None else " ".join("".join(note.itertext()).split())
         return f"{shown} [{added}]".strip() if added else shown
 
-    def _write(self, data: "Element", style: "Element | None") -> str:
+    def _write(self, data: Element, style: Element | None) -> str:
         kind, stated = data.get("Type"), "".join(data.itertext())
         is_struck = self._find(style, "Font", "StrikeThrough") == "1"
         named = self._find(style, "NumberFormat", "Format") or ""
@@ -125,14 +122,14 @@ class _SheetReader:
             return ""
         return shown
 
-    def _is_invisible(self, style: "Element | None") -> bool:
+    def _is_invisible(self, style: Element | None) -> bool:
         """Return whether values have the colour of their cells, and no condition changes it."""
         has_fill = self._find(style, "Interior", "Pattern") == "Solid"
         fill = self._find(style, "Interior", "Color") if has_fill else "#FFFFFF"
         is_invisible = fill is not None and fill == self._find(style, "Font", "Color")
         return is_invisible and self._sheet.find("ConditionalFormatting") is None
 
-    def _find(self, style: "Element | None", *names: str) -> str | None:
+    def _find(self, style: Element | None, *names: str) -> str | None:
         """Return the attribute of a part of a style, or of the style from which it inherits."""
         part, attribute = names
         for _ in range(10):
@@ -163,7 +160,7 @@ def read(data: bytes, source: str) -> Page:
     return Page(source, "", tuple(blocks), left_out=left_out.list())
 
 
-def _list_spans(element: "Element", span: Span, depth: int = 0) -> Iterator[Span]:
+def _list_spans(element: Element, span: Span, depth: int = 0) -> Iterator[Span]:
     """Yield the text of an element; the elements in it state a typeface as in HTML."""
     name = element.tag
     is_struck = span.is_struck or name == "S"
@@ -174,7 +171,7 @@ def _list_spans(element: "Element", span: Span, depth: int = 0) -> Iterator[Span
         yield Span(child.tail or "", own.script, is_struck)
 
 
-def _list_merged(row: "Element", number: int) -> Iterator[tuple[range, range]]:
+def _list_merged(row: Element, number: int) -> Iterator[tuple[range, range]]:
     """Yield the 1-based rows and 0-based columns of each merged cell of a row."""
     for column, cell in _place(row, "Cell"):
         down, across = (_count(cell, name) for name in ("MergeDown", "MergeAcross"))
@@ -182,7 +179,7 @@ def _list_merged(row: "Element", number: int) -> Iterator[tuple[range, range]]:
             yield range(number, number + down + 1), range(column - 1, column + across)
 
 
-def _place(parent: "Element | None", name: str) -> "Iterator[tuple[int, Element]]":
+def _place(parent: Element | None, name: str) -> Iterator[tuple[int, Element]]:
     """Yield the elements of a name at their 1-based places; one may span several places."""
     at = 0
     for element in find_children(parent, name):
@@ -192,9 +189,9 @@ def _place(parent: "Element | None", name: str) -> "Iterator[tuple[int, Element]
         at += span + (_count(element, "MergeAcross") if name == "Cell" else 0)
 
 
-def _count(element: "Element", name: str) -> int:
+def _count(element: Element, name: str) -> int:
     return to_number(element.get(name))
 
 
-def _is_hidden(element: "Element") -> bool:
+def _is_hidden(element: Element) -> bool:
     return element.get("Hidden") == "1"

@@ -7,7 +7,7 @@ left out. The result of a field is the one that the file stores.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from string import hexdigits
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import write_omml
@@ -22,9 +22,6 @@ from knowledge.documents.office.zipped_xml import (
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 DELETED = frozenset({"del", "moveFrom"})
 HIDDEN = "formatted as hidden text"
@@ -73,7 +70,7 @@ class Styles:
     style.
     """
 
-    def __init__(self, root: "Element | None") -> None:
+    def __init__(self, root: Element | None) -> None:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
         self._styles = {style.get("styleId", ""): style for style in find_children(root, "style")}
         self._found: dict[str, ParagraphStyle] = {}
@@ -85,7 +82,7 @@ class Styles:
             self._found[style_id] = self._read(style_id)
         return self._found[style_id]
 
-    def is_on(self, properties: "Element | None", name: str, paragraph_style: str) -> bool:
+    def is_on(self, properties: Element | None, name: str, paragraph_style: str) -> bool:
         """Return whether a property is set for a run, by its own properties or by styles.
 
         The styles of a run and of its paragraph cancel each other out if both set the property
@@ -98,8 +95,8 @@ class Styles:
         return is_on(next(by_run, None), name) != is_on(next(by_paragraph, None), name)
 
     def find_property(
-        self, properties: "Element | None", name: str, paragraph_style: str
-    ) -> "Element | None":
+        self, properties: Element | None, name: str, paragraph_style: str
+    ) -> Element | None:
         """Return a property of a run, or that of its own style or of the style of its paragraph."""
         element = find_child(properties, name)
         for style in (get_value(properties, "rStyle") or "", paragraph_style):
@@ -107,7 +104,7 @@ class Styles:
                 element = find_child(next(self._with_property(style, name), None), name)
         return element
 
-    def is_smaller(self, properties: "Element | None", paragraph_style: str) -> bool:
+    def is_smaller(self, properties: Element | None, paragraph_style: str) -> bool:
         """Return whether the type of a run is smaller than that of its paragraph."""
         usual = self.find_property(None, "sz", paragraph_style)
         if usual is None:
@@ -117,7 +114,7 @@ class Styles:
         smaller, larger = (to_number(size, _USUAL_SIZE) for size in sizes)
         return smaller < larger
 
-    def is_white(self, properties: "Element | None", paragraph: "Element | None") -> bool:
+    def is_white(self, properties: Element | None, paragraph: Element | None) -> bool:
         """Return whether a run is white, and neither it nor its paragraph has a background."""
         style = get_value(paragraph, "pStyle") or ""
         colour = self.find_property(properties, "color", style)
@@ -133,7 +130,7 @@ class Styles:
             )
         )
 
-    def _with_property(self, style_id: str, name: str) -> "Iterator[Element | None]":
+    def _with_property(self, style_id: str, name: str) -> Iterator[Element | None]:
         """Yield the run properties of a style and of its base styles that contain an element."""
         if style_id not in self._runs:
             chain = self._chain(style_id)
@@ -160,7 +157,7 @@ class Styles:
             name=style_id,
         )
 
-    def _chain(self, style_id: str) -> list["Element"]:
+    def _chain(self, style_id: str) -> list[Element]:
         chain: list[Element] = []
         following: str | None = style_id
         while following in self._styles and len(chain) < _DEEPEST:
@@ -209,7 +206,7 @@ class _Reading:
 
     paragraph: Paragraph
     style: str
-    properties: "Element | None" = None
+    properties: Element | None = None
     is_on_page: bool = False
     runs: list[_Run] = field(default_factory=list)
     fields: list[str | None] = field(default_factory=list)
@@ -228,7 +225,7 @@ class TextReader:
         self._left_out = left_out
         self.marks = marks
 
-    def read(self, element: "Element", *, is_on_page: bool = False) -> Paragraph:
+    def read(self, element: Element, *, is_on_page: bool = False) -> Paragraph:
         """Return the text of a paragraph, or of a link in it.
 
         With `is_on_page`, white text is hidden unless it or its paragraph has a background.
@@ -245,7 +242,7 @@ class TextReader:
             waiting.extend(reversed(list(self._read_node(waiting.pop(), reading))))
         return _finish(reading)
 
-    def _read_node(self, node: "Element", reading: _Reading) -> "Iterable[Element]":
+    def _read_node(self, node: Element, reading: _Reading) -> Iterable[Element]:
         """Add the text of an element; return the elements in it that are still to be read."""
         name = node.tag
         if name in DELETED:
@@ -266,7 +263,7 @@ class TextReader:
             return node
         return ()
 
-    def _read_run(self, run: "Element", reading: _Reading) -> None:
+    def _read_run(self, run: Element, reading: _Reading) -> None:
         properties = run.find("rPr")
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
         notes = len(reading.paragraph.notes)
@@ -294,7 +291,7 @@ class TextReader:
             span = Span(text, Script.NOTE if is_mark else script, is_struck)
             reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
 
-    def _find_script(self, properties: "Element | None", style: str) -> Script:
+    def _find_script(self, properties: Element | None, style: str) -> Script:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
         position = self._styles.find_property(properties, "vertAlign", style)
         if position is not None:
@@ -305,7 +302,7 @@ class TextReader:
         return Script.RAISED if moved > 0 else Script.LOWERED
 
     def _read_pieces(
-        self, run: "Element", reading: _Reading, typeface: str
+        self, run: Element, reading: _Reading, typeface: str
     ) -> Iterator[tuple[str, bool]]:
         """Yield the visible pieces of a run, and whether each is the mark of a note."""
         is_mark = False
@@ -327,7 +324,7 @@ class TextReader:
             elif text := _read_sign(child, name, typeface):
                 yield (f"[{text}]" if is_mark and text[0] not in "[(" else text), is_mark
 
-    def _read_field(self, sign: "Element", reading: _Reading) -> str:
+    def _read_field(self, sign: Element, reading: _Reading) -> str:
         """Follow the beginning, the separator or the end of a field; return what a person sees."""
         kind = sign.get("fldCharType")
         if kind == "begin":
@@ -357,7 +354,7 @@ class TextReader:
         return ""
 
 
-def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Element]":
+def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Element]:
     """Yield the first elements with these names on each branch, without invisible content."""
     waiting = list(reversed(parent)) if parent is not None else []
     while waiting:
@@ -369,17 +366,17 @@ def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Ele
             waiting.extend(reversed(element))
 
 
-def name_note(reference: "Element") -> str:
+def name_note(reference: Element) -> str:
     """Return the kind and id of the note to which an element refers."""
     return f"{NOTES[reference.tag]} {reference.get('id')}"
 
 
-def has_own_mark(reference: "Element") -> bool:
+def has_own_mark(reference: Element) -> bool:
     """Return whether the author wrote the mark of a note, in the text and in the note."""
     return reference.get("customMarkFollows") in ("1", "true", "on")
 
 
-def _find_typeface(fonts: "Element | None") -> str:
+def _find_typeface(fonts: Element | None) -> str:
     return "" if fonts is None else fonts.get("ascii", "")
 
 
@@ -398,7 +395,7 @@ def _finish(reading: _Reading) -> Paragraph:
     return paragraph
 
 
-def _read_form_field(sign: "Element") -> str:
+def _read_form_field(sign: Element) -> str:
     """Return the check box, or the chosen entry, of a form field."""
     if (box := find_child(sign, "ffData", "checkBox")) is not None:
         stated = "checked" if box.find("checked") is not None else "default"
@@ -409,7 +406,7 @@ def _read_form_field(sign: "Element") -> str:
     return shown[chosen] if chosen < len(shown) else ""
 
 
-def _read_sign(child: "Element", name: str, typeface: str) -> str:
+def _read_sign(child: Element, name: str, typeface: str) -> str:
     """Return the visible part of a run: text, a symbol, or decorated text (WordArt)."""
     if name == "t":
         return replace_symbols(child.text or "", typeface)

@@ -18,9 +18,7 @@ from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format, format_number, format_text
 from knowledge.documents.office.xls_records import SheetParts, read_parts
 from knowledge.documents.office.xlsx import write_printed_headers
-from knowledge.documents.office.zipped_xml import (
-    BACKGROUND,
-)
+from knowledge.documents.office.zipped_xml import BACKGROUND
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_named_sheet
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
@@ -19,13 +19,13 @@ from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     ZippedXml,
     count_field_in_header,
-    count_macros,
     find_all,
     find_child,
     find_children,
     find_drawn,
     get_value,
     is_on,
+    make_page,
     read_core_properties,
     to_number,
     write_page_headers,
@@ -40,9 +40,6 @@ from knowledge.documents.tables import (
     fill_merged,
     write_named_sheet,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "an Excel workbook"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})\Z")
@@ -64,7 +61,7 @@ _DAY_ZERO, _DAY_ZERO_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)  # noqa
 class _Values:
     """The shared strings and styles to which cells refer; counts what is left out."""
 
-    def __init__(self, archive: ZippedXml, main: str, workbook: "Element") -> None:
+    def __init__(self, archive: ZippedXml, main: str, workbook: Element) -> None:
         self.left_out = LeftOutCounts()
         shared = archive.find_related(main, "sharedStrings")
         self._texts = [] if shared is None else [_read_runs(item) for item in archive.parse(shared)]
@@ -81,7 +78,7 @@ class _Values:
         # Programs that do not calculate state so, and store zeros.
         self._recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in _TRUE
 
-    def count_conditions(self, root: "Element", sheet: str) -> None:
+    def count_conditions(self, root: Element, sheet: str) -> None:
         """Count the rules of a sheet that strike out cells: whether they apply is not known."""
         for condition in root.iter("conditionalFormatting"):
             for rule in condition.findall("cfRule"):
@@ -89,7 +86,7 @@ class _Values:
                 if style < len(self._struck_out) and self._struck_out[style]:
                     self.left_out.add(*CONDITIONAL, name=f"{sheet}!{condition.get('sqref', '')}")
 
-    def read(self, cell: "Element", *, has_background: bool) -> str:
+    def read(self, cell: Element, *, has_background: bool) -> str:
         """Return the visible text of a cell; `has_background` if it may have one beside its style's
         own.
         """
@@ -113,7 +110,7 @@ class _Values:
             self.left_out.add("value", "its number format hides it")
         return shown
 
-    def _read_stated(self, cell: "Element", kind: str) -> "Sequence[Span | str]":
+    def _read_stated(self, cell: Element, kind: str) -> "Sequence[Span | str]":
         """Return the stored value of a cell: a number unchanged, other values as text."""
         if kind == "inlineStr":
             return _read_runs(cell.find("is"))
@@ -183,16 +180,7 @@ def read(data: bytes, source: str) -> Page:
         blocks += write_named_sheet(name, rows, headers, before, drawings)
         links += _list_links(root, rows, archive.web_links(relation.target))
     stated = read_core_properties(archive)
-    count_macros(archive, left_out)
-    return Page(
-        source,
-        stated.title,
-        tuple(blocks),
-        description=stated.description,
-        keywords=stated.keywords,
-        links=tuple(links),
-        left_out=left_out.list(),
-    )
+    return make_page(source, archive, stated, stated.title, blocks, links, left_out)
 
 
 def write_printed_headers(texts: Iterable[str], left_out: LeftOutCounts) -> Iterator[Block]:
@@ -217,18 +205,18 @@ def read_day(stated: str, since_1904: bool) -> str:
     return repr((moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1))
 
 
-def _read_appearance(properties: "Element | None") -> Span:
+def _read_appearance(properties: Element | None) -> Span:
     """Return a span without text in the typeface of a run or a style."""
     script = _SCRIPTS.get(get_value(properties, "vertAlign") or "", Script.LINE)
     return Span("", script, is_on(properties, "strike"))
 
 
-def _text(item: "Element | None") -> str:
+def _text(item: Element | None) -> str:
     """Return the text of an item without its phonetic annotations."""
     return _join_runs(_read_runs(item), is_struck=False)
 
 
-def _read_runs(item: "Element | None") -> "tuple[Span | str, ...]":
+def _read_runs(item: Element | None) -> "tuple[Span | str, ...]":
     """Return the runs of an item; one without a typeface of its own, which it takes from its cell,
     is a string.
     """
@@ -258,7 +246,7 @@ def _unescape(text: str) -> str:
     return clean_text(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
 
 
-def _read_styles(styles: "Element") -> list[_Style]:
+def _read_styles(styles: Element) -> list[_Style]:
     custom = {
         int(declared.get("numFmtId", "0")): declared.get("formatCode", "")
         for declared in find_children(styles.find("numFmts"), "numFmt")
@@ -281,7 +269,7 @@ def _read_styles(styles: "Element") -> list[_Style]:
     return read
 
 
-def _read_colour(colour: "Element | None") -> str | None:
+def _read_colour(colour: Element | None) -> str | None:
     """Return a colour as in the file, but white in hexadecimal digits; None if it is not stated."""
     if colour is None:
         return None
@@ -294,7 +282,7 @@ def _read_colour(colour: "Element | None") -> str | None:
     return " ".join(f"{name}={value}" for name, value in sorted(colour.items()))
 
 
-def _read_fill(pattern: "Element | None") -> str | None:
+def _read_fill(pattern: Element | None) -> str | None:
     """Return the colour of a cell, or None if it is not known."""
     kind = "none" if pattern is None else pattern.get("patternType", "none")
     if kind == "none":
@@ -333,13 +321,13 @@ def _write_drawings(archive: ZippedXml, sheet: str, left_out: LeftOutCounts) -> 
             for shape in drawing.iter("txBody"):
                 texts = (read_drawing_text(child) for child in shape.findall("p"))
                 yield from (Block(BlockKind.TEXT, text) for text in texts if text)
-            yield from read_graphics(drawing, archive, relation.target)
+            yield from read_graphics(drawing, archive, relation.target, left_out)
             pictures = tuple(find_drawn(drawing, archive, relation.target))
             if pictures:
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
 
 
-def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
+def _write_headers(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
     """Yield the printed headers and footers of a sheet; count its controls."""
     controls = sum(1 for _ in root.iter("control"))
     left_out.add("form control", "controls on sheets are not read", controls)
@@ -348,7 +336,7 @@ def _write_headers(root: "Element", left_out: LeftOutCounts) -> Iterator[Block]:
     return write_printed_headers(texts, left_out)
 
 
-def _list_conditions(root: "Element") -> Iterator[str]:
+def _list_conditions(root: Element) -> Iterator[str]:
     """Yield the ranges that may have a background that no style of a cell states."""
     for element in root.findall("conditionalFormatting"):
         yield from element.get("sqref", "").split()
@@ -357,7 +345,7 @@ def _list_conditions(root: "Element") -> Iterator[str]:
 
 
 def _read_sheet(
-    root: "Element",
+    root: Element,
     values: _Values,
     notes: Mapping[str, str],
     filtered: Sequence[range],
@@ -387,7 +375,7 @@ def _read_sheet(
 
 
 def _read_row(
-    row: "Element",
+    row: Element,
     number: int,
     values: _Values,
     notes: Mapping[str, str],
@@ -408,7 +396,7 @@ def _read_row(
 
 
 def _list_ranges(
-    archive: ZippedXml, sheet: str, root: "Element"
+    archive: ZippedXml, sheet: str, root: Element
 ) -> Iterator[tuple[range, bool, bool]]:
     """Yield the rows of each table and filter, whether the first one is a header, and whether
     others are hidden only by a condition.
@@ -421,14 +409,14 @@ def _list_ranges(
             yield rows, part.get("headerRowCount") != "0", is_active
 
 
-def _list_tables(archive: ZippedXml, sheet: str) -> "Iterator[Element]":
+def _list_tables(archive: ZippedXml, sheet: str) -> Iterator[Element]:
     relations = archive.relationships(sheet).values()
     tables = (relation.target for relation in relations if relation.kind == "table")
     return (archive.parse(name) for name in tables if name in archive)
 
 
 def _list_links(
-    root: "Element", rows: Sequence[SheetRow], addresses: Mapping[str, str]
+    root: Element, rows: Sequence[SheetRow], addresses: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the text of each cell with a web link, and its URL."""
     by_number = {row.number: row.cells for row in rows}
@@ -440,7 +428,7 @@ def _list_links(
             yield label, address
 
 
-def _hidden_columns(root: "Element") -> frozenset[int]:
+def _hidden_columns(root: Element) -> frozenset[int]:
     hidden: set[int] = set()
     for column in find_children(root.find("cols"), "col"):
         first, last = column.get("min", ""), column.get("max", "")
@@ -449,7 +437,7 @@ def _hidden_columns(root: "Element") -> frozenset[int]:
     return frozenset(hidden)
 
 
-def _fill_merged(root: "Element", rows: list[SheetRow]) -> None:
+def _fill_merged(root: Element, rows: list[SheetRow]) -> None:
     """Copy the text of a merged cell to every row and column that it spans."""
     by_number = {row.number: row for row in rows}
     for merged in find_children(root.find("mergeCells"), "mergeCell"):

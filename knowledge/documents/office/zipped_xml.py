@@ -8,16 +8,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element, ParseError
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, Picture, make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
@@ -110,7 +107,7 @@ class ZippedXml:
         except WrongFormatError:
             return None
 
-    def parse(self, name: str) -> "Element":
+    def parse(self, name: str) -> Element:
         """Return the root of an XML part; raise `WrongFormatError`."""
         return parse_without_namespaces(self.read(name), self._expected)
 
@@ -155,10 +152,8 @@ class Properties:
     keywords: tuple[str, ...] = ()
 
 
-def parse_xml(data: bytes, expected: str) -> "Element":
+def parse_xml(data: bytes, expected: str) -> Element:
     """Return the root of an XML document; entity definitions are rejected."""
-    from xml.etree.ElementTree import ParseError
-
     from defusedxml.common import DefusedXmlException
     from defusedxml.ElementTree import fromstring
 
@@ -174,7 +169,7 @@ def parse_xml(data: bytes, expected: str) -> "Element":
     return root
 
 
-def parse_without_namespaces(data: bytes, expected: str) -> "Element":
+def parse_without_namespaces(data: bytes, expected: str) -> Element:
     """Return the root of an XML document whose names have no namespaces.
 
     An attribute keeps its namespace if the element has another one of the same local name, which
@@ -190,7 +185,7 @@ def parse_without_namespaces(data: bytes, expected: str) -> "Element":
     return root
 
 
-def find_child(element: "Element | None", *names: str) -> "Element | None":
+def find_child(element: Element | None, *names: str) -> Element | None:
     """Return the descendant at a path of names, or None."""
     for name in names:
         if element is None:
@@ -199,23 +194,23 @@ def find_child(element: "Element | None", *names: str) -> "Element | None":
     return element
 
 
-def find_first(parent: "Element | None", *names: str) -> "Element | None":
+def find_first(parent: Element | None, *names: str) -> Element | None:
     """Return the child that has the first of these names, or else the next one, or None."""
     children = (find_child(parent, name) for name in names)
     return next((child for child in children if child is not None), None)
 
 
-def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
+def find_children(element: Element | None, name: str) -> Iterator[Element]:
     """Yield the children with a name."""
     return iter(() if element is None else element.findall(name))
 
 
-def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
+def find_all(element: Element | None, name: str) -> Iterator[Element]:
     """Yield the descendants with a name."""
     return iter(() if element is None else element.iter(name))
 
 
-def get_value(element: "Element | None", *names: str) -> str | None:
+def get_value(element: Element | None, *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
     child = find_child(element, *names)
     return None if child is None else child.get("val")
@@ -232,13 +227,13 @@ def to_length(stated: str | None) -> float:
     return 0.0 if match is None else float(match[0])
 
 
-def is_on(properties: "Element | None", name: str) -> bool:
+def is_on(properties: Element | None, name: str) -> bool:
     """Return whether a property is present and not explicitly switched off."""
     element = find_child(properties, name)
     return element is not None and (element.get("val") or "true").lower() not in _OFF
 
 
-def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
+def find_drawn(parent: Element, archive: ZippedXml, part: str) -> "Iterator[Picture]":
     """Yield the pictures of a drawing in a part, each with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
     texts = [child.get("descr", "") for names in described for child in names]
@@ -257,7 +252,7 @@ def read_core_properties(archive: ZippedXml) -> Properties:
     return read_properties(None if name is None else archive.parse(name))
 
 
-def read_properties(parent: "Element | None") -> Properties:
+def read_properties(parent: Element | None) -> Properties:
     """Return the properties that the children of an element state."""
     stated: dict[str, str] = {}
     for element in parent if parent is not None else ():
@@ -274,10 +269,27 @@ def read_properties(parent: "Element | None") -> Properties:
     )
 
 
-def count_macros(archive: ZippedXml, left_out: LeftOutCounts) -> None:
-    """Count the parts of a file that contain macros."""
+def make_page(
+    source: str,
+    archive: ZippedXml,
+    stated: Properties,
+    title: str,
+    blocks: Iterable[Block],
+    links: Iterable[tuple[str, str]],
+    left_out: LeftOutCounts,
+) -> Page:
+    """Return the page of a file with its properties; the parts with macros are counted."""
     macros = sum(1 for name in archive.names("") if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
+    return Page(
+        source,
+        title,
+        tuple(blocks),
+        description=stated.description,
+        keywords=stated.keywords,
+        links=tuple(links),
+        left_out=left_out.list(),
+    )
 
 
 def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
