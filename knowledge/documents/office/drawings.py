@@ -43,6 +43,8 @@ _OMML = {
     "mr": ("mtr",),
 }
 _DEEPEST = 60
+MOST_SHAPES = 1000
+"""Maximum number of shapes of a slide whose places are compared."""
 
 
 class Box(NamedTuple):
@@ -134,11 +136,13 @@ def find_backgrounds(
 
     `shapes` are in the order in which they are drawn: the fill of each, empty for none and None
     for an unknown one, and its place. `page` is the colour of the page, and `below` are the places
-    of what else is on it.
+    of what else is on it. All colours are unknown if there are too many shapes to compare them.
     """
-    covered = list(below)
+    covered, places = list(below), list(shapes)
+    if len(covered) + len(places) > MOST_SHAPES:
+        return [None] * len(places)
     backgrounds: list[str | None] = []
-    for fill, box in shapes:
+    for fill, box in places:
         if fill == "":
             is_free = not any(_overlap(box, other) for other in covered)
             backgrounds.append(page if is_free else None)

@@ -23,6 +23,7 @@ from knowledge.documents.office.zipped_xml import (
     count_field_in_header,
     end_code,
     find_all,
+    find_children,
     make_page,
     read_properties,
     to_length,
@@ -73,6 +74,8 @@ _COUNTED = {
 }
 _FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
+_MOST_COPIES = 200_000
+"""Maximum number of cells of repeated rows."""
 _DEEPEST_STYLE = 12
 _WHITE = "#ffffff"
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
@@ -183,9 +186,9 @@ class _Styles:
                 return "" if fill == "none" else None
         return None
 
-    def has_conditions(self, name: str) -> bool:
+    def has_conditions(self, name: str | None) -> bool:
         """Return whether the appearance of cells in a style depends on conditions."""
-        return any(style.find("map") is not None for style in self._chain("table-cell", name))
+        return self.find("table-cell", name, "apply-style-name") is not None
 
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
@@ -245,8 +248,10 @@ class _Reader:
         name = f"{folder}styles.xml"
         self._common = archive.parse(name) if name in archive else root
         self._styles = _Styles([self._common, self.stated])
+        self._masters = {page.get("name"): page for page in self._common.iter("master-page")}
         self._anchors = Anchors()
         self._base = _PLAIN
+        self._copies_left = _MOST_COPIES
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
@@ -282,10 +287,8 @@ class _Reader:
             if kind in parts:
                 is_plain = kind == "text" and not self._has_backgrounds()
                 self._base = _Text(background=_WHITE if is_plain else "")
-                return kind, (
-                    *self._page_headers(self._common.iter("master-page")),
-                    *self._blocks(parts[kind]),
-                )
+                headers = self._page_headers(self._masters.values())
+                return kind, (*headers, *self._blocks(parts[kind]))
         raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
 
     def _has_backgrounds(self) -> bool:
@@ -311,16 +314,18 @@ class _Reader:
         return write_page_headers(self._line(line) for part in parts for line in part.iter("p"))
 
     def _printed_headers(self, table: Element) -> Iterator[Block]:
-        """Return the printed headers of a sheet; lines with fields of LibreOffice are counted."""
+        """Return the printed headers of the first sheet that has them; those with fields are
+        counted.
+        """
         name = self._styles.find("table", table.get("style-name"), "master-page-name")
-        masters = [page for page in self._common.iter("master-page") if page.get("name") == name]
-        for line in [line for page in masters for line in page.iter("p")]:
+        master = self._masters.pop(name, None)
+        for line in list(find_all(master, "p")):
             parts = list(line.iter())
             if any(part.tag in _FIELDS_OF_PAGES for part in parts):
                 literals = (line.text or "", *(part.tail or "" for part in parts[1:]))
                 count_field_in_header(" ".join(literals), self.left_out)
                 line.clear()
-        return self._page_headers(masters)
+        return self._page_headers(() if master is None else [master])
 
     def _blocks(self, parent: Element) -> Iterator[Block]:
         code: list[str] = []
@@ -707,15 +712,10 @@ class _Reader:
                 continue
             cells = {at: text for at, text in cells.items() if at not in hidden}
             if cells or row.find("covered-table-cell") is not None:
-                self.left_out.add(
-                    "row",
-                    f"a row is repeated more than {_MOST_REPEATED} times",
-                    max(0, times - _MOST_REPEATED),
-                )
-                rows += (
-                    SheetRow(number + at, dict(cells), hidden_rows)
-                    for at in range(min(times, _MOST_REPEATED))
-                )
+                shown = min(times, _MOST_REPEATED, 1 + self._copies_left // max(1, len(cells)))
+                self._copies_left -= (shown - 1) * len(cells)
+                self.left_out.add("row", "it is repeated too often", times - shown)
+                rows += (SheetRow(number + at, dict(cells), hidden_rows) for at in range(shown))
             number += times
         by_number = {row.number: row for row in rows}
         for spanned_rows, spanned_columns in merged:
@@ -756,7 +756,7 @@ class _Reader:
     def _sheet_cell(self, cell: Element, style_name: str | None) -> str:
         """Return the text of a cell, or its value if the file does not contain its text."""
         style = self._styles.find_span("table-cell", style_name, self._base)
-        if self._styles.has_conditions(style_name or ""):
+        if self._styles.has_conditions(style_name):
             style = replace(style, background="")
         text = self._cell(cell, style)
         if text or any("".join(line.itertext()).strip() for line in cell.iter("p")):
@@ -778,7 +778,7 @@ class _Reader:
         """Return the colour behind the cells of a sheet, or an empty text if it may depend on
         conditions; count those that strike out cells.
         """
-        conditions = list(table.iter("conditional-format"))
+        conditions = list(find_children(table.find("conditional-formats"), "conditional-format"))
         for condition in conditions:
             for rule in condition.findall("condition"):
                 style = rule.get("apply-style-name", "").replace(" ", "_20_")
@@ -813,18 +813,16 @@ class _Reader:
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
         """Return the colour of the text of each shape, and the colour behind it."""
-        name = slide.get("master-page-name")
-        masters = [part for part in self._common.iter("master-page") if part.get("name") == name]
+        master = self._masters.get(slide.get("master-page-name"), ())
         page: str | None = _WHITE
-        for part in (slide, *masters):
-            style = part.get("style-name")
+        for part in (slide, master):
+            style = part.get("style-name") if isinstance(part, Element) else None
             # A slide without a fill has that of its master.
             if self._styles.find("drawing-page", style, "fill") not in (None, "none"):
                 page = self._styles.find_fill(style, "drawing-page")
                 break
         below = [
             _find_box(shape)
-            for master in masters
             for shape in master
             if shape.get("class") is None and self._find_fill(shape) != ""
         ]

@@ -179,9 +179,10 @@ def _order_placeholders(shapes: list[Element], layout: Element | None) -> list[E
     """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
     places that the layout states.
     """
-    order = [_placeholder(shape, "idx", "0") for shape in find_all(layout, "sp")]
+    stated = [_placeholder(shape, "idx", "0") for shape in find_all(layout, "sp")]
+    order = {place: at for at, place in reversed(list(enumerate(stated)))}
     slots = {
-        at: order.index(place)
+        at: order[place]
         for at, shape in enumerate(shapes)
         if (place := _placeholder(shape, "idx", "0")) is not None
         and place in order

@@ -5,9 +5,10 @@ unknown colour, or on something unknown such as a picture, is kept.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.office.drawings import find_backgrounds, find_box
+from knowledge.documents.office.drawings import MOST_SHAPES, find_backgrounds, find_box
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first
 from knowledge.documents.page import LeftOutCounts
 
@@ -27,8 +28,13 @@ def remove_invisible_text(
     theme: Element | None,
     left_out: LeftOutCounts,
 ) -> None:
-    """Remove the runs of a slide that have the colour of their background, and count them."""
+    """Remove the runs of a slide that have the colour of their background, and count them.
+
+    A slide with too many shapes stays as it is.
+    """
     bases = [part for part in (layout, master) if part is not None]
+    if sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES:
+        return
     colours = _Colours([slide, *bases], theme)
     below = [
         find_box(shape)
@@ -130,14 +136,13 @@ def _list_inherited(shape: Element, parts: Sequence[Element]) -> Iterator[Elemen
     """Yield the placeholders of the layout and of the master from which one inherits."""
     own = _placeholder(shape)
     for part in parts if own is not None else ():
-        for other in part.iter("sp"):
-            stated = _placeholder(other)
-            if own is not None and stated is not None and _is_base(stated, own, part.tag):
-                yield other
-                break
+        others = ((other, _placeholder(other)) for other in part.iter("sp"))
+        yield from islice((other for other, at in others if _is_base(at, own, part.tag)), 1)
 
 
-def _is_base(stated: Element, own: Element, part: str) -> bool:
+def _is_base(stated: Element | None, own: Element | None, part: str) -> bool:
+    if stated is None or own is None:
+        return False
     if part == "sldLayout":
         return stated.get("idx", "0") == own.get("idx", "0")
     kinds = [element.get("type", "obj") for element in (stated, own)]
