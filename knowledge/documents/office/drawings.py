@@ -183,9 +183,8 @@ def _read_run(run: Element) -> Iterator[Span]:
         script = Script.LOWERED if baseline.startswith("-") else Script.RAISED
     for element in run:
         if element.tag == "t":
-            text = replace_symbols(element.text or "", _find_typeface(properties, "latin"))
-            if not text.isascii():
-                text = replace_symbols(text, _find_typeface(properties, "sym"))
+            typefaces = (_find_typeface(properties, script) for script in ("latin", "sym"))
+            text = replace_symbols(element.text or "", *typefaces)
             shown = text.upper() if stated.get("cap") == "all" else text
             yield Span(shown, script, stated.get("strike") in _STRUCK)
         elif element.tag in ("tab", "br"):

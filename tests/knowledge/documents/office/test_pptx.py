@@ -175,3 +175,17 @@ def test_white_text_on_a_slide_that_is_not_white_is_kept() -> None:
     assert [block.text for block in read(deck).blocks if not block.level] == [
         "On blue", "On the blue master",
     ]  # fmt: skip
+
+
+def test_letters_in_a_symbol_typeface_and_symbols_are_written_as_shown() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    frame = slide.shapes.add_textbox(0, 0, Inches(1), Inches(1)).text_frame
+    frame.text = "a = "
+    frame.paragraphs[0].runs[0].font.name = "Symbol"
+    run = frame.paragraphs[0].add_run()
+    run.text = "\uf0b3 5 or ten"
+    typeface = parse_xml(f'<a:sym {nsdecls("a")} typeface="Symbol"/>')
+    run.font._element.append(typeface)  # noqa: SLF001 - the library has no symbols
+
+    assert read(deck).blocks[1].text == "α = ≥ 5 or ten"
