@@ -434,13 +434,7 @@ class _Reader:
                 yield make_item(label, text, len(self._lists) - 1)
         elif text:
             yield Block(BlockKind.TEXT, text)
-        pictures, drawn = self._find_frames(element)
-        if pictures and text and self._styles.is_caption(style):
-            pictures[-1] = replace(pictures[-1], caption=text)
-        if pictures:
-            yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
-        for box in drawn:
-            yield from self._block(box, box.tag)
+        yield from self._drawings(element, text if self._styles.is_caption(style) else "")
         yield from self._end_notes()
 
     def _end_notes(self) -> Iterator[Block]:
@@ -521,9 +515,11 @@ class _Reader:
                 return
         self.left_out.add("picture", "it is missing in the file, or too large", name=caption)
 
-    def _drawings(self, element: Element) -> Iterator[Block]:
-        """Yield the pictures and the other drawings in a cell, or on a sheet."""
+    def _drawings(self, element: Element, caption: str = "") -> Iterator[Block]:
+        """Yield the pictures and the other drawings in a paragraph or a cell, or on a sheet."""
         pictures, drawn = self._find_frames(element)
+        if pictures and caption:
+            pictures[-1] = replace(pictures[-1], caption=caption)
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
         for drawing in drawn:
@@ -714,7 +710,7 @@ class _Reader:
             if cells or row.find("covered-table-cell") is not None:
                 shown = min(times, _MOST_REPEATED, 1 + self._copies_left // max(1, len(cells)))
                 self._copies_left -= (shown - 1) * len(cells)
-                self.left_out.add("row", "it is repeated too often", times - shown)
+                self.left_out.add("row", "further repetitions are not shown", times - shown)
                 rows += (SheetRow(number + at, dict(cells), hidden_rows) for at in range(shown))
             number += times
         by_number = {row.number: row for row in rows}

@@ -20,10 +20,9 @@ _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 _CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0006, 0x0208, 0x00FC})
 _NOTE = 0x19
 _CONTROLS = (*range(0x0B, 0x0E), *range(0x10, 0x13))
-_IN_NEW_FORMAT = "save the workbook as .xlsx, where it can be read"
 _OBJECTS = {
-    0x05: ("chart", _IN_NEW_FORMAT),
-    0x08: ("picture or embedded file", _IN_NEW_FORMAT),
+    0x05: ("chart", "charts in .xls are not read: save the workbook as .xlsx"),
+    0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
 _SIZE_OF_RUN = 8
@@ -91,7 +90,7 @@ def read_parts(book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
                 sheets[book.base + place] = SheetParts()
             else:
                 name = _decode(data[7:], len(data))
-                left_out.add("sheet", "it contains a chart, macros or a dialog", name=name)
+                left_out.add("sheet", "only sheets with cells are read", name=name)
         elif kind in (_BEGIN, _END):
             # A chart on a sheet begins and ends inside of it.
             current = sheets.get(at) if depth == 0 else current

@@ -18,7 +18,7 @@ from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
-BACKGROUND = "it has the colour of its background"
+BACKGROUND = "text in the colour of its background cannot be seen"
 """The reason for which text or a value that nobody can see is left out."""
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES

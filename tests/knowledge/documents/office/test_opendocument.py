@@ -537,7 +537,7 @@ def test_white_values_of_an_old_workbook_are_hidden() -> None:
     page = xls.read(white, "a.xls")
 
     assert "Premium" not in page.content
-    assert ("value", "it has the colour of its background") in [
+    assert ("value", "text in the colour of its background cannot be seen") in [
         (part.what, part.reason) for part in page.left_out
     ]
 
