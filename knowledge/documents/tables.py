@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from urllib.parse import quote
 
 from knowledge.documents.page import Block, BlockKind
 
@@ -20,6 +21,12 @@ _EMPTY_VALUES = frozenset(
 MOST_COLUMNS = 500
 """Maximum number of columns of a table; spans beyond that are ignored."""
 TOO_MANY_COLUMNS = f"a table can have at most {MOST_COLUMNS} columns"
+
+CONDITIONAL = (
+    "conditional strikethrough",
+    "conditions are not evaluated, so values there may be struck out in the workbook",
+)
+"""What is counted for a rule that strikes out cells, by the range to which it applies."""
 
 _MOST_HEADER_ROWS = 3
 _MOST_INNER_ROWS = 200
@@ -159,6 +166,24 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         return 0
     has_parts = len(rows) > 2 and rows[1] and any(cell.columns > 1 for cell in rows[0])
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
+
+
+def write_named_sheet(
+    name: str,
+    rows: Sequence[SheetRow],
+    headers: Collection[int] = (),
+    before: Iterable[Block] = (),
+    after: Iterable[Block] = (),
+) -> Iterator[Block]:
+    """Yield a sheet of a workbook as a section, with other blocks before and after its rows; a
+    sheet that is empty, apart from those before, has none.
+
+    `headers` are those of `write_sheet`.
+    """
+    anchor = f"sheet={quote(name)}"
+    below = (*write_sheet(rows, f"{anchor}&", headers), *after)
+    if below:
+        yield from (Block(BlockKind.HEADING, name, 2, anchor), *before, *below)
 
 
 def write_sheet(

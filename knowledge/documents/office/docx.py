@@ -7,7 +7,7 @@ insertions and the numbers that Word generates.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.drawings import read_graphics
 from knowledge.documents.office.list_numbering import Numbering, write_list_number
@@ -24,16 +24,14 @@ from knowledge.documents.office.word_text import (
 )
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
-    count_macros,
     end_code,
     find_all,
     find_child,
     find_children,
     find_drawn,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
+    make_page,
     read_core_properties,
     to_number,
     write_page_headers,
@@ -48,11 +46,7 @@ from knowledge.documents.page import (
     first_heading,
     make_item,
 )
-from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, unfold_tables, write_table
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
@@ -77,12 +71,12 @@ class _DocxWriter:
     """
 
     def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
-        def parse(kind: str) -> "Element | None":
+        def parse(kind: str) -> Element | None:
             name = archive.find_related(main, kind)
             return None if name is None else archive.parse(name)
 
         self._root = archive.parse(main)
-        self.body = find_child(self._root, "body")
+        self.body = self._root.find("body")
         self.styles = Styles(parse("styles"))
         self.reader = TextReader(self.styles, left_out, _mark_notes(self.body, parse("settings")))
         comments = sum(1 for _ in find_all(parse("comments"), "comment"))
@@ -98,7 +92,7 @@ class _DocxWriter:
         ]
         self._numbering = Numbering(parse("numbering"), left_out)
         self._notes = {
-            f"{kind} {get_attribute(note, 'id')}": note
+            f"{kind} {note.get('id')}": note
             for kind in NOTES.values()
             for note in find_children(parse(f"{kind}s"), kind)
         }
@@ -114,7 +108,7 @@ class _DocxWriter:
     def _has_backgrounds(self) -> bool:
         """Return whether the pages have a colour or drawings that text can lie on."""
         parts = (self._root, *self._headers)
-        return any(local_name(element.tag) in _DRAWN for part in parts for element in part.iter())
+        return any(element.tag in _DRAWN for part in parts for element in part.iter())
 
     def read_headers(self) -> Iterator[Block]:
         """Return the lines of page headers and footers, without duplicates."""
@@ -124,16 +118,16 @@ class _DocxWriter:
             for paragraph in walk_body(part, inside_tables=True)
         )
 
-    def write(self, body: "Element | None") -> Iterator[Block]:
+    def write(self, body: Element | None) -> Iterator[Block]:
         """Yield the blocks of the body, or of a cell that frames other tables."""
         for element in walk_body(body):
-            name = local_name(element.tag)
+            name = element.tag
             if name == "p":
                 yield from self._paragraph(element)
                 continue
             yield from self._end_lines()
             if name == "altChunk":
-                yield from self._read_file(element)
+                yield from self._read_graphics(element)
             elif (framed := _find_framed(element)) is not None:
                 yield from self.write(framed)
             else:
@@ -142,43 +136,31 @@ class _DocxWriter:
         yield from self._show_pictures()
         yield from self._show_notes()
 
-    def _table(self, element: "Element") -> Iterator[Block]:
+    def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
         graphics = tuple(self._read_drawings(element))
         yield from (*self._show_pictures(), *graphics)
         yield from self._show_notes()
 
-    def _read_drawings(self, element: "Element") -> Iterator[Block]:
+    def _read_drawings(self, element: Element) -> Iterator[Block]:
         """Keep the pictures of a paragraph or table, and yield its other graphical parts."""
         self._pictures += self._find_pictures(element)
         yield from self._read_graphics(element)
 
-    def _read_graphics(self, element: "Element") -> Iterator[Block]:
+    def _read_graphics(self, element: Element) -> Iterator[Block]:
         """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
-        controls = sum(1 for _ in find_all(element, "control"))
+        controls = sum(1 for _ in element.iter("control"))
         self._left_out.add("form control", "ActiveX controls are not read", controls)
-        yield from read_graphics(element, self._archive, self._main)
-        for embedded in find_all(element, "OLEObject"):
-            yield from self._read_file(embedded)
+        yield from read_graphics(element, self._archive, self._main, self._left_out)
 
-    def _read_file(self, element: "Element") -> tuple[Block, ...]:
-        """Return the blocks of a file that is a part of the document."""
-        relation = self._relations.get(get_attribute(element, "id") or "")
-        if relation is None or relation.target not in self._archive:
-            self._left_out.add("embedded file", "it is linked, and not part of this file")
-            return ()
-        data = self._archive.read(relation.target)
-        levels = 0 if relation.kind == "aFChunk" else 2
-        return read_inner_file(data, relation.target, self._left_out, levels=levels)
-
-    def _find_pictures(self, element: "Element") -> tuple[Picture, ...]:
+    def _find_pictures(self, element: Element) -> tuple[Picture, ...]:
         """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
         pictures: list[Picture] = []
         for run in walk_shown(element, {"r"}):
-            if not self.styles.is_on(find_child(run, "rPr"), "vanish", ""):
+            if not self.styles.is_on(run.find("rPr"), "vanish", ""):
                 for drawing in walk_shown(run, {"drawing"}):
                     # A text box is walked by its own paragraphs.
-                    is_box = any(True for _ in find_all(drawing, "txbxContent"))
+                    is_box = any(True for _ in drawing.iter("txbxContent"))
                     pictures += () if is_box else find_drawn(drawing, self._archive, self._main)
         return tuple(pictures)
 
@@ -190,7 +172,7 @@ class _DocxWriter:
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=pictures)
 
-    def _paragraph(self, element: "Element") -> Iterator[Block]:
+    def _paragraph(self, element: Element) -> Iterator[Block]:
         paragraph = self._read(element)
         if paragraph.is_joined or _is_initial(element):
             self._initial.append(paragraph.spaced)
@@ -210,7 +192,7 @@ class _DocxWriter:
         yield from self._write_paragraph(element, paragraph, place)
 
     def _write_paragraph(
-        self, element: "Element", paragraph: Paragraph, place: _Place
+        self, element: Element, paragraph: Paragraph, place: _Place
     ) -> Iterator[Block]:
         if place.style.is_caption:
             self._pictures += self._find_pictures(element)
@@ -231,13 +213,13 @@ class _DocxWriter:
             if any(texts):
                 yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
 
-    def _read(self, element: "Element") -> Paragraph:
+    def _read(self, element: Element) -> Paragraph:
         paragraph = self.reader.read(element, is_on_page=element in self._on_page)
         self._open_notes += paragraph.notes
         return paragraph
 
-    def _place(self, element: "Element", paragraph: Paragraph) -> _Place:
-        properties = find_child(element, "pPr")
+    def _place(self, element: Element, paragraph: Paragraph) -> _Place:
+        properties = element.find("pPr")
         style = self.styles.find(get_value(properties, "pStyle") or "")
         outline = get_value(properties, "outlineLvl")
         if outline is not None and outline.isdecimal() and int(outline) < 9:
@@ -271,14 +253,14 @@ class _DocxWriter:
         initial, self._initial = " ".join("".join(self._initial).split()), []
         yield from (Block(BlockKind.TEXT, initial),) if initial else ()
 
-    def _rows(self, table: "Element") -> Iterator[Sequence[Cell]]:
+    def _rows(self, table: Element) -> Iterator[Sequence[Cell]]:
         """Yield the rows of a table; a cell that continues the row above repeats its text.
 
         Tables inside cells are flattened.
         """
         above: dict[int, str] = {}
         for row in _table_rows(table):
-            properties = find_child(row, "trPr")
+            properties = row.find("trPr")
             if find_child(properties, "del") is not None:
                 self._left_out.add("deleted row", "marked as deleted")
                 continue
@@ -299,14 +281,14 @@ class _DocxWriter:
             cells = [replace(cell, is_header=is_header) for cell in cells]
             yield from unfold_tables(cells, inner)
 
-    def _cell(self, element: "Element", above: dict[int, str], column: int) -> Cell:
+    def _cell(self, element: Element, above: dict[int, str], column: int) -> Cell:
         if not _is_merged(element, "vMerge"):
-            paragraphs = (child for child in walk_body(element) if local_name(child.tag) == "p")
+            paragraphs = (child for child in walk_body(element) if child.tag == "p")
             above[column] = " ".join(filter(None, map(self._cell_line, paragraphs)))
         columns = max(1, to_number(get_value(element, "tcPr", "gridSpan")))
         return Cell(above.setdefault(column, ""), columns)
 
-    def _cell_line(self, element: "Element") -> str:
+    def _cell_line(self, element: Element) -> str:
         """Return the text of a paragraph of a cell, after its number."""
         paragraph = self._read(element)
         label = self._place(element, paragraph).label
@@ -323,19 +305,12 @@ def read(data: bytes, source: str) -> Page:
     writer = _DocxWriter(archive, main, left_out)
     blocks = (*writer.read_headers(), *writer.write(writer.body))
     stated = read_core_properties(archive)
-    count_macros(archive, left_out)
-    return Page(
-        source,
-        first_heading(blocks) or stated.title,
-        blocks,
-        description=stated.description,
-        keywords=stated.keywords,
-        links=tuple(_list_web_links(writer.body, archive.web_links(main), writer.styles)),
-        left_out=left_out.list(),
-    )
+    links = _list_web_links(writer.body, archive.web_links(main), writer.styles)
+    title = first_heading(blocks) or stated.title
+    return make_page(source, archive, stated, title, blocks, links, left_out)
 
 
-def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
+def walk_body(parent: Element | None, *, inside_tables: bool = False) -> Iterator[Element]:
     """Yield the paragraphs and tables of a body or a cell in order, including those in content
     controls.
 
@@ -345,24 +320,24 @@ def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iter
     ends = {"p", "altChunk"} if inside_tables else {"p", "altChunk", "tbl"}
     for element in walk_shown(parent, ends):
         yield element
-        if local_name(element.tag) == "p":
+        if element.tag == "p":
             for box in walk_shown(element, {"txbxContent"}):
                 yield from walk_body(box, inside_tables=inside_tables)
 
 
 def _list_web_links(
-    body: "Element | None", addresses: Mapping[str, str], styles: "Styles"
+    body: Element | None, addresses: Mapping[str, str], styles: "Styles"
 ) -> Iterator[tuple[str, str]]:
     """Yield the label and URL of each web link that is not deleted."""
     reader = TextReader(styles, LeftOutCounts(), {})
     for link in find_all(body, "hyperlink"):
-        address = addresses.get(get_attribute(link, "id") or "")
+        address = addresses.get(link.get("id", ""))
         label = reader.read(link).text
         if address and label and label != address:
             yield label, address
 
 
-def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str, str]:
+def _mark_notes(body: Element | None, settings: Element | None) -> dict[str, str]:
     """Return the marks of notes by kind and id; those that the author wrote are empty.
 
     If the numbers begin again on each page or in each section, the marks are asterisks.
@@ -387,37 +362,37 @@ def _mark_notes(body: "Element | None", settings: "Element | None") -> dict[str,
     return marks
 
 
-def _is_merged(cell: "Element", direction: str) -> bool:
+def _is_merged(cell: Element, direction: str) -> bool:
     """Return whether a cell continues the one above it (`vMerge`) or before it (`hMerge`)."""
     merge = find_child(cell, "tcPr", direction)
-    return merge is not None and get_attribute(merge, "val") != "restart"
+    return merge is not None and merge.get("val") != "restart"
 
 
-def _find_framed(table: "Element") -> "Element | None":
+def _find_framed(table: Element) -> Element | None:
     """Return the only cell of a table that merely frames other tables, or None."""
     cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
-    is_frame = len(cells) == 1 and next(find_all(cells[0], "tbl"), None) is not None
+    is_frame = len(cells) == 1 and next(cells[0].iter("tbl"), None) is not None
     return cells[0] if is_frame else None
 
 
-def _is_initial(paragraph: "Element") -> bool:
+def _is_initial(paragraph: Element) -> bool:
     """Return whether a paragraph is a drop cap, the large first letter of the next one."""
     frame = find_child(paragraph, "pPr", "framePr")
-    return frame is not None and (get_attribute(frame, "dropCap") or "none") != "none"
+    return frame is not None and (frame.get("dropCap") or "none") != "none"
 
 
-def _table_rows(table: "Element") -> Iterator["Element"]:
-    return (child for child in _unwrap(table) if local_name(child.tag) == "tr")
+def _table_rows(table: Element) -> Iterator[Element]:
+    return (child for child in _unwrap(table) if child.tag == "tr")
 
 
-def _row_cells(row: "Element") -> Iterator["Element"]:
+def _row_cells(row: Element) -> Iterator[Element]:
     """Yield the cells of a row, including those in content controls and proposed insertions."""
-    return (child for child in _unwrap(row) if local_name(child.tag) == "tc")
+    return (child for child in _unwrap(row) if child.tag == "tc")
 
 
-def _unwrap(parent: "Element | None") -> Iterator["Element"]:
+def _unwrap(parent: Element | None) -> Iterator[Element]:
     for child in parent if parent is not None else ():
-        name = local_name(child.tag)
+        name = child.tag
         if name in _WRAPPERS:
             yield from _unwrap(child)
         else:

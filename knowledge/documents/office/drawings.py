@@ -3,30 +3,31 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
 from knowledge.documents.office.number_format import format_number
+from knowledge.documents.office.symbols import replace_symbols
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
     find_child,
-    find_children,
     find_first,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
+    to_length,
     to_number,
 )
-from knowledge.documents.page import Block, BlockKind, make_item
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
+from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
+_EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk"})
+_GRAPHICS = {"chart": "id", "relIds": "dm", **dict.fromkeys(_EMBEDDED, "id")}
+"""Elements that refer to another part, with the attributes that name its relationship."""
 _STRUCK = frozenset({"sngStrike", "dblStrike"})
 _OMML = {
     "f": ("mfrac", "num", "den"),
@@ -42,92 +43,162 @@ _OMML = {
     "mr": ("mtr",),
 }
 _DEEPEST = 60
+MOST_SHAPES = 1000
+"""Maximum number of shapes of a slide whose places are compared."""
 
 
-def read_graphics(parent: "Element", archive: ZippedXml, part: str) -> Iterator[Block]:
-    """Yield the charts and diagrams to which a drawing in a part refers."""
+class Box(NamedTuple):
+    """The place and the size of a shape, in the unit of its file."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def read_graphics(
+    parent: Element, archive: ZippedXml, part: str, left_out: LeftOutCounts
+) -> Iterator[Block]:
+    """Yield the charts, diagrams and embedded files to which a drawing in a part refers."""
     relations = archive.relationships(part)
+    # Programs that do not know an element read an alternative one.
+    seen: set[str] = set()
     for element in parent.iter():
-        name = local_name(element.tag)
-        stated = {"chart": "id", "relIds": "dm"}.get(name)
-        relation = relations.get(get_attribute(element, stated) or "") if stated else None
-        if relation is None or relation.target not in archive:
+        name = element.get(_GRAPHICS.get(element.tag, ""))
+        if name is None or name in seen:
             continue
-        root = archive.parse(relation.target)
-        yield from _write_chart(root) if name == "chart" else _write_diagram(root)
+        seen.add(name)
+        relation = relations.get(name)
+        if relation is None or relation.target not in archive:
+            if element.tag in _EMBEDDED:
+                left_out.add("embedded file", "it is linked, and not part of this file")
+        elif element.tag in _EMBEDDED:
+            data, levels = archive.read(relation.target), 0 if element.tag == "altChunk" else 2
+            yield from read_inner_file(data, relation.target, left_out, levels=levels)
+        else:
+            root = archive.parse(relation.target)
+            yield from _write_chart(root) if element.tag == "chart" else _write_diagram(root)
 
 
-def read_drawing_text(paragraph: "Element") -> str:
+def read_drawing_text(paragraph: Element) -> str:
     """Return the text of a paragraph of a slide or a shape on one line."""
     spans: list[Span] = []
     for element in paragraph:
-        name = local_name(element.tag)
+        name = element.tag
         if name in ("r", "fld"):
             spans += _read_run(element)
         elif name == "br":
             spans.append(Span(" "))
         else:
-            spans += (Span(write_omml(formula)) for formula in find_all(element, "oMath"))
+            spans += (Span(write_omml(formula)) for formula in element.iter("oMath"))
     return " ".join(join_spans(spans).split())
 
 
 def order_shapes(
-    shapes: "Iterable[Element]", measure: "Callable[[Element], tuple[float, float, float]]"
-) -> "list[Element]":
+    shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
+) -> list[Element]:
     """Return shapes in the order of their file, but those that form a grid row by row.
 
     A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
-    all shapes have the same height. `measure` returns the top, the left and the height of a shape.
+    all shapes have the same height.
     """
     ordered = list(shapes)
-    places = [measure(shape) for shape in ordered]
-    rows = Counter((height, top) for top, _, height in places)
+    places = [find_box(shape) for shape in ordered]
+    rows = Counter((box.height, box.top) for box in places if box is not None and box.height)
     heights = Counter(height for (height, _), shapes_of_row in rows.items() if shapes_of_row > 1)
     for height in (height for height, rows_of_grid in heights.items() if rows_of_grid > 1):
-        slots = [
-            at
-            for at, (top, _, own) in enumerate(places)
-            if own and own == height and rows[height, top] > 1
-        ]
-        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: places[at])]
+        slots = {
+            at: (box.top, box.left)
+            for at, box in enumerate(places)
+            if box is not None and box.height == height and rows[height, box.top] > 1
+        }
+        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: slots[at])]
         for slot, shape in zip(slots, sorted_shapes, strict=True):
             ordered[slot] = shape
     return ordered
 
 
-def read_mathml(element: "Element", depth: int = 0) -> Formula:
+def find_box(shape: Element) -> "Box | None":
+    """Return the box of a shape of a slide, or None if it does not state one."""
+    frame = find_child(find_first(shape, "spPr", "grpSpPr"), "xfrm")
+    frame = shape.find("xfrm") if frame is None else frame
+    place, size = find_child(frame, "off"), find_child(frame, "ext")
+    if place is None or size is None:
+        return None
+    lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
+    return Box(*map(to_length, lengths))
+
+
+def find_backgrounds(
+    shapes: Iterable[tuple[str | None, Box | None]], page: str | None, below: Iterable[Box | None]
+) -> list[str | None]:
+    """Return the colour behind the text of each shape, or None if it is not known.
+
+    `shapes` are in the order in which they are drawn: the fill of each, empty for none and None
+    for an unknown one, and its place. `page` is the colour of the page, and `below` are the places
+    of what else is on it. All colours are unknown if there are too many shapes to compare them.
+    """
+    covered, places = list(below), list(shapes)
+    if len(covered) + len(places) > MOST_SHAPES:
+        return [None] * len(places)
+    backgrounds: list[str | None] = []
+    for fill, box in places:
+        if fill == "":
+            is_free = not any(_overlap(box, other) for other in covered)
+            backgrounds.append(page if is_free else None)
+        else:
+            backgrounds.append(fill)
+            covered.append(box)
+    return backgrounds
+
+
+def read_mathml(element: Element, depth: int = 0) -> Formula:
     """Return a formula in MathML without its alternative representations."""
-    if depth > _DEEPEST or local_name(element.tag).startswith("annotation"):
+    if depth > _DEEPEST or element.tag.startswith("annotation"):
         return Formula("mrow")
     parts = tuple(read_mathml(child, depth + 1) for child in element)
-    return Formula(local_name(element.tag), element.text or "", parts)
+    return Formula(element.tag, element.text or "", parts)
 
 
-def write_omml(element: "Element") -> str:
+def write_omml(element: Element) -> str:
     """Return a formula of an office file on one line."""
     return write_formula(_read_omml(element))
 
 
-def _read_run(run: "Element") -> Iterator[Span]:
-    properties = find_child(run, "rPr")
-    baseline = properties.get("baseline", "0") if properties is not None else "0"
+def _overlap(one: Box | None, other: Box | None) -> bool:
+    """Return whether two shapes may overlap; one whose box is not known may be anywhere."""
+    if one is None or other is None:
+        return True
+    return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
+        one.top, other.top
+    ) < min(one.top + one.height, other.top + other.height)
+
+
+def _read_run(run: Element) -> Iterator[Span]:
+    properties = run.find("rPr")
+    stated = {} if properties is None else properties.attrib
+    baseline = stated.get("baseline", "0")
     script = Script.LINE
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
         script = Script.LOWERED if baseline.startswith("-") else Script.RAISED
-    is_struck = properties is not None and properties.get("strike") in _STRUCK
-    is_upper = properties is not None and properties.get("cap") == "all"
     for element in run:
-        name = local_name(element.tag)
-        if name == "t":
-            text = element.text or ""
-            yield Span(text.upper() if is_upper else text, script, is_struck)
-        elif name in ("tab", "br"):
+        if element.tag == "t":
+            typefaces = (_find_typeface(properties, script) for script in ("latin", "sym"))
+            text = replace_symbols(element.text or "", *typefaces)
+            shown = text.upper() if stated.get("cap") == "all" else text
+            yield Span(shown, script, stated.get("strike") in _STRUCK)
+        elif element.tag in ("tab", "br"):
             yield Span(" ")
 
 
-def _write_chart(root: "Element") -> Iterator[Block]:
+def _find_typeface(properties: Element | None, script: str) -> str:
+    stated = find_child(properties, script)
+    return "" if stated is None else stated.get("typeface", "")
+
+
+def _write_chart(root: Element) -> Iterator[Block]:
     """Yield the title of a chart, and its series as the columns of a table."""
-    chart = find_child(root, "chart")
+    chart = root.find("chart")
     title = " ".join(
         text
         for paragraph in find_all(find_child(chart, "title"), "p")
@@ -136,9 +207,9 @@ def _write_chart(root: "Element") -> Iterator[Block]:
     if title:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
-    names = [_read_points(find_child(element, "tx")) for element in series]
+    names = [_read_points(element.find("tx")) for element in series]
     values = [
-        _read_points(find_first(element, "val", "yVal"), find_child(element, "dLbls"))
+        _read_points(find_first(element, "val", "yVal"), element.find("dLbls"))
         for element in series
     ]
     categories = next(
@@ -155,7 +226,7 @@ def _write_chart(root: "Element") -> Iterator[Block]:
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
-def _read_points(parent: "Element | None", labels: "Element | None" = None) -> dict[int, str]:
+def _read_points(parent: Element | None, labels: Element | None = None) -> dict[int, str]:
     """Return the data points stored in a chart, by number, as their labels display them."""
     code = next((child.text or "" for child in find_all(parent, "formatCode")), "")
     stated = find_child(labels, "numFmt")
@@ -163,28 +234,28 @@ def _read_points(parent: "Element | None", labels: "Element | None" = None) -> d
         code = stated.get("formatCode", code)
     points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
-        number, value = point.get("idx", ""), find_child(point, "v")
+        number, value = point.get("idx", ""), point.find("v")
         if number.isdecimal() and value is not None and len(points) < _MOST_POINTS:
             own = point.get("formatCode", code)
             shown = format_number(value.text or "", own) if own else value.text or ""
             before = points.get(int(number))
             points[int(number)] = f"{before} {shown}" if before else shown
-    if not points and parent is not None and (value := find_child(parent, "v")) is not None:
+    if not points and parent is not None and (value := parent.find("v")) is not None:
         points[0] = value.text or ""
     return points
 
 
-def _write_diagram(root: "Element") -> Iterator[Block]:
+def _write_diagram(root: Element) -> Iterator[Block]:
     """Yield the texts of a diagram as a list; subordinate texts are indented."""
     texts = {
         point.get("modelId", ""): " ".join(
-            text for paragraph in find_all(point, "p") if (text := read_drawing_text(paragraph))
+            text for paragraph in point.iter("p") if (text := read_drawing_text(paragraph))
         )
-        for point in find_all(find_child(root, "ptLst"), "pt")
+        for point in find_all(root.find("ptLst"), "pt")
         if point.get("type", "node") in ("node", "asst", "doc")
     }
     below: dict[str, list[tuple[int, str]]] = {}
-    for connection in find_all(find_child(root, "cxnLst"), "cxn"):
+    for connection in find_all(root.find("cxnLst"), "cxn"):
         if connection.get("type", "parOf") == "parOf":
             entry = (to_number(connection.get("srcOrd")), connection.get("destId", ""))
             below.setdefault(connection.get("srcId", ""), []).append(entry)
@@ -203,8 +274,8 @@ def _write_diagram(root: "Element") -> Iterator[Block]:
         waiting += [(child, inner) for _, child in sorted(below.get(name, []), reverse=True)]
 
 
-def _read_omml(element: "Element", depth: int = 0) -> Formula:
-    name = local_name(element.tag)
+def _read_omml(element: Element, depth: int = 0) -> Formula:
+    name = element.tag
     if depth > _DEEPEST or name.endswith("Pr"):
         return Formula("mrow")
     if name == "t":
@@ -217,27 +288,27 @@ def _read_omml(element: "Element", depth: int = 0) -> Formula:
     if name == "f" and get_value(element, "fPr", "type") == "noBar":
         known = ("binomial", *known[1:])
     if len(known) > 1:
-        named = (find_child(element, name) for name in known[1:])
+        named = (element.find(name) for name in known[1:])
         parts = [Formula("mrow") if name is None else _read_omml(name, depth + 1) for name in named]
     else:
         parts = [_read_omml(child, depth + 1) for child in element]
     return Formula(known[0], "", tuple(parts))
 
 
-def _read_sum(element: "Element", depth: int) -> Formula:
+def _read_sum(element: Element, depth: int) -> Formula:
     sign = get_value(element, "naryPr", "chr") or "\u222b"
-    limits = (find_child(element, name) for name in ("sub", "sup"))
+    limits = (element.find(name) for name in ("sub", "sup"))
     parts = [Formula("mrow") if limit is None else _read_omml(limit, depth + 1) for limit in limits]
     head = Formula("msubsup", "", (Formula("mo", sign), *parts))
-    inner = find_child(element, "e")
+    inner = element.find("e")
     tail = () if inner is None else (Formula("mspace"), _read_omml(inner, depth + 1))
     return Formula("mrow", "", (head, *tail))
 
 
-def _read_brackets(element: "Element", depth: int) -> Formula:
+def _read_brackets(element: Element, depth: int) -> Formula:
     begin = get_value(element, "dPr", "begChr")
     end = get_value(element, "dPr", "endChr")
-    inner = [_read_omml(child, depth + 1) for child in find_children(element, "e")]
+    inner = [_read_omml(child, depth + 1) for child in element.findall("e")]
     separated = [
         part
         for pair in zip_longest(inner, [Formula("mo", "|")] * (len(inner) - 1))

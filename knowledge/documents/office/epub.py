@@ -3,24 +3,14 @@
 import posixpath
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.office.zipped_xml import (
-    ZippedXml,
-    choose_title,
-    find_all,
-    find_child,
-    find_children,
-    local_name,
-)
+from knowledge.documents.office.zipped_xml import ZippedXml, choose_title, find_children
 from knowledge.documents.page import Block, LeftOutCounts, Page
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "an e-book (EPUB)"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html"})
@@ -32,11 +22,9 @@ def read(data: bytes, source: str) -> Page:
     """Return the page: all chapters in order; anchors consist of file and location."""
     archive = ZippedXml(data, _EXPECTED)
     container = archive.parse("META-INF/container.xml")
-    package = next(
-        (rootfile.get("full-path", "") for rootfile in find_all(container, "rootfile")), ""
-    )
+    package = next((rootfile.get("full-path", "") for rootfile in container.iter("rootfile")), "")
     root = archive.parse(package)
-    metadata = find_child(root, "metadata")
+    metadata = root.find("metadata")
     blocks: list[Block] = []
     links: list[tuple[str, str]] = []
     warnings: list[str] = []
@@ -69,12 +57,10 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _chapters(root: "Element", folder: str, left_out: LeftOutCounts) -> Iterator[str]:
+def _chapters(root: Element, folder: str, left_out: LeftOutCounts) -> Iterator[str]:
     """Yield the parts in reading order, without the table of contents; count unreadable ones."""
-    manifest = {
-        item.get("id", ""): item for item in find_children(find_child(root, "manifest"), "item")
-    }
-    entries = list(find_children(find_child(root, "spine"), "itemref"))
+    manifest = {item.get("id", ""): item for item in find_children(root.find("manifest"), "item")}
+    entries = list(find_children(root.find("spine"), "itemref"))
     too_many = f"a book can have at most {_MOST_CHAPTERS} chapters"
     left_out.add("chapter", too_many, max(0, len(entries) - _MOST_CHAPTERS))
     for entry in entries[:_MOST_CHAPTERS]:
@@ -83,7 +69,7 @@ def _chapters(root: "Element", folder: str, left_out: LeftOutCounts) -> Iterator
             kind = item.get("media-type", "") if item is not None else "missing"
             left_out.add("chapter", "it is not HTML", name=kind)
             continue
-        if "nav" not in (item.get("properties") or "").split():
+        if "nav" not in (item.get("properties", "")).split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
 
 
@@ -109,10 +95,10 @@ def _name_place(block: Block, chapter: str) -> Block:
     return replace(block, anchor=f"{posixpath.basename(chapter)}#{block.anchor}")
 
 
-def _metadata(metadata: "Element | None", name: str) -> str:
+def _metadata(metadata: Element | None, name: str) -> str:
     texts = (
         " ".join(clean_text(element.text or "").split())
         for element in (metadata if metadata is not None else ())
-        if local_name(element.tag) == name
+        if element.tag == name
     )
     return next((text for text in texts if text), "")

@@ -3,21 +3,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import write_number
 from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
-    get_attribute,
     get_value,
     is_on,
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
 _DECIMAL = frozenset({"decimal", "decimalZero"})
@@ -54,9 +50,9 @@ class Level:
 class Numbering:
     """The lists of a document, and the number that each has reached."""
 
-    def __init__(self, root: "Element | None", left_out: LeftOutCounts) -> None:
+    def __init__(self, root: Element | None, left_out: LeftOutCounts) -> None:
         abstract = {
-            get_attribute(element, "abstractNumId") or "": element
+            element.get("abstractNumId", ""): element
             for element in find_children(root, "abstractNum")
         }
         defined = {
@@ -71,12 +67,12 @@ class Numbering:
             # A list may only name the style that defines it.
             name = defined.get(get_value(abstract.get(name), "numStyleLink") or "", name)
             levels = _read_levels(abstract[name]) if name in abstract else {}
-            list_id = get_attribute(element, "numId") or ""
+            list_id = element.get("numId", "")
             self._lists[list_id] = (name, _override(element, levels))
             self._restarts |= {
-                (list_id, to_number(get_attribute(override, "ilvl")))
-                for override in find_children(element, "lvlOverride")
-                if find_child(override, "startOverride") is not None
+                (list_id, to_number(override.get("ilvl")))
+                for override in element.findall("lvlOverride")
+                if override.find("startOverride") is not None
             }
         self._counts: dict[str, list[int | None]] = {}
         self._left_out = left_out
@@ -151,18 +147,18 @@ def write_list_number(number: int, style: str) -> str:
     return f"{number:0{len(style)}d}" if style.isdecimal() else write_number(number, style)
 
 
-def _read_style(level: "Element") -> str:
+def _read_style(level: Element) -> str:
     """Return the numbering style of a level, or the first number of a custom one (`001`)."""
     custom = find_child(level, "AlternateContent", "Choice", "numFmt")
     if custom is None:
         return get_value(level, "numFmt") or "decimal"
-    first = (get_attribute(custom, "format") or "").partition(",")[0].strip()
+    first = (custom.get("format", "")).partition(",")[0].strip()
     return first if first.isdecimal() and len(first) <= _MOST_DIGITS else "custom"
 
 
-def _read_levels(parent: "Element") -> dict[int, Level]:
+def _read_levels(parent: Element) -> dict[int, Level]:
     return {
-        to_number(get_attribute(level, "ilvl")): Level(
+        to_number(level.get("ilvl")): Level(
             style=_read_style(level),
             text=get_value(level, "lvlText") or "",
             start=to_number(get_value(level, "start")),
@@ -170,17 +166,17 @@ def _read_levels(parent: "Element") -> dict[int, Level]:
             is_legal=is_on(level, "isLgl"),
             paragraph_style=get_value(level, "pStyle") or "",
         )
-        for level in find_children(parent, "lvl")
-        if find_child(level, "lvlText") is not None
+        for level in parent.findall("lvl")
+        if level.find("lvlText") is not None
     }
 
 
-def _override(number: "Element", levels: Mapping[int, Level]) -> dict[int, Level]:
+def _override(number: Element, levels: Mapping[int, Level]) -> dict[int, Level]:
     """Return the levels of a list with its overrides."""
     changed = dict(levels)
-    for override in find_children(number, "lvlOverride"):
+    for override in number.findall("lvlOverride"):
         changed |= _read_levels(override)
-        at = to_number(get_attribute(override, "ilvl"))
+        at = to_number(override.get("ilvl"))
         start = get_value(override, "startOverride")
         if start is not None and at in changed:
             changed[at] = replace(changed[at], start=to_number(start))

@@ -51,6 +51,10 @@ _WHOLE = frozenset({"general", "text"})
 _SIGNS = frozenset({"point", "percent", "slash"})
 _EMPTY = {"0": "0", "?": " "}
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
+_ERAS = (
+    ((2019, 5, 1), "R", "令和"), ((1989, 1, 8), "H", "平成"), ((1926, 12, 25), "S", "昭和"),
+    ((1912, 7, 30), "T", "大正"), ((1868, 1, 1), "M", "明治"),
+)  # fmt: skip
 _NAMES = Path(__file__).with_name("date_names.toml")
 
 
@@ -397,6 +401,8 @@ def _write_part(
 ) -> str:
     text = token.text.lower()
     sign, size = text[:1], len(text.partition(".")[0])
+    if token.kind != "literal" and sign in "ge" and _find_language(language) == "ja":
+        return _write_era(sign, size, moment)
     if token.kind == "literal" or sign == "g":
         return token.literal
     if token.kind == "elapsed":
@@ -420,6 +426,15 @@ def _write_part(
     if size < 3 or sign == "h" or is_minutes:
         return f"{number:0{min(size, 2)}d}"
     return _find_name(sign, size, moment, language)
+
+
+def _write_era(sign: str, size: int, moment: _Moment) -> str:
+    """Return the Japanese era of a day (`g`), or the year in it (`e`)."""
+    day = (moment.year, moment.month, moment.day)
+    begun, letter, name = next(era for era in _ERAS if era[0] <= day)
+    if sign == "g":
+        return (letter, name[0], name)[min(size, 3) - 1]
+    return f"{moment.year - begun[0] + 1:0{size}d}"
 
 
 def _find_name(sign: str, size: int, moment: _Moment, language: str) -> str:

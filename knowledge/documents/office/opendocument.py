@@ -6,27 +6,25 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.notation import Script, Span, join_spans, write_formula
-from knowledge.documents.office.drawings import order_shapes, read_mathml
+from knowledge.documents.office.drawings import Box, find_backgrounds, order_shapes, read_mathml
 from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
 from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
     LOCKED,
     ZippedXml,
-    count_macros,
+    count_field_in_header,
     end_code,
     find_all,
-    find_child,
     find_children,
-    get_attribute,
-    local_name,
+    make_page,
     read_properties,
     to_length,
     to_number,
@@ -43,18 +41,16 @@ from knowledge.documents.page import (
     make_item,
 )
 from knowledge.documents.tables import (
+    CONDITIONAL,
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     Cell,
     SheetRow,
     fill_merged,
     unfold_tables,
-    write_sheet,
+    write_named_sheet,
     write_table,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "an OpenDocument file"
 _LEFT_OUT = frozenset(
@@ -62,8 +58,14 @@ _LEFT_OUT = frozenset(
     | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _SIGNS = {"tab": "\t", "line-break": "\n"}
-_DRAWN = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
-_DATA_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0}"
+_DRAWN = frozenset(
+    {"frame", "rect", "line", "polyline", "polygon", "regular-polygon", "path", "circle", "g"}
+    | {"ellipse", "page-thumbnail", "caption", "connector", "custom-shape"}
+)
+_DATA_STYLES = frozenset(
+    f"{kind}-style"
+    for kind in ("number", "currency", "percentage", "date", "time", "boolean", "text")
+)
 _HIDDEN = "hidden in the file"
 _COMMENT = ("comment", "comments of reviewers are not text of the document")
 _COUNTED = {
@@ -72,11 +74,34 @@ _COUNTED = {
 }
 _FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
 _MOST_REPEATED = 1000
+_MOST_COPIES = 200_000
+"""Maximum number of cells of repeated rows."""
 _DEEPEST_STYLE = 12
-_PLAIN = Span("")
+_WHITE = "#ffffff"
+_UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
+_LINES = frozenset({"line", "polyline", "connector"})
 _OUTLINE = "#outline"
+_FIELDS_OF_PAGES = frozenset(
+    {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
+)
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Text(Span):
+    """Text with its colour and the colour behind it, such as `#ffffff`; empty if not known."""
+
+    text: str = ""
+    colour: str = ""
+    background: str = ""
+
+    def is_invisible(self) -> bool:
+        """Return whether text has the colour of its background; spaces still part words."""
+        return bool(self.text.strip() and self.colour) and self.colour == self.background
+
+
+_PLAIN = _Text()
 
 
 class _Styles:
@@ -85,24 +110,22 @@ class _Styles:
     `levels` are those of lists by the names of their styles.
     """
 
-    def __init__(self, parts: "list[Element | None]") -> None:
+    def __init__(self, parts: list[Element | None]) -> None:
         self._styles: dict[tuple[str, str], Element] = {}
         self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
         self._found: dict[tuple[str, str, str], str | None] = {}
         for part in parts:
             for style in find_all(part, "style"):
-                key = (get_attribute(style, "family") or "", get_attribute(style, "name") or "")
+                key = (style.get("family", ""), style.get("name", ""))
                 self._styles[key] = style
             for style in part if part is not None else ():
                 self._formats |= {
-                    get_attribute(child, "name"): child
-                    for child in style
-                    if str(child.tag).startswith(_DATA_STYLE)
+                    child.get("name"): child for child in style if child.tag in _DATA_STYLES
                 }
             for kind in ("list-style", "outline-style"):
                 for style in find_all(part, kind):
-                    name = get_attribute(style, "name") if kind == "list-style" else _OUTLINE
+                    name = style.get("name") if kind == "list-style" else _OUTLINE
                     self.levels[name or ""] = _read_levels(style)
 
     def find(self, family: str, name: str | None, attribute: str) -> str | None:
@@ -113,7 +136,7 @@ class _Styles:
                 value
                 for style in self._chain(family, name or "")
                 for element in (style, *style)
-                if (value := get_attribute(element, attribute)) is not None
+                if (value := element.get(attribute)) is not None
             )
             self._found[key] = next(stated, None)
         return self._found[key]
@@ -127,10 +150,10 @@ class _Styles:
         """Return whether the number format of a cell style shows no value."""
         data_style = self._formats.get(self.find("table-cell", name, "data-style-name"))
         return data_style is not None and all(
-            local_name(part.tag) in ("text", "map", "text-properties") for part in data_style
+            part.tag in ("text", "map", "text-properties") for part in data_style
         )
 
-    def find_span(self, family: str, name: str | None, outer: Span) -> Span:
+    def find_span(self, family: str, name: str | None, outer: _Text) -> _Text:
         """Return a span without text in the typeface of a style, inside of another typeface."""
         line = self.find(family, name, "text-line-through-style")
         position = (self.find(family, name, "text-position") or "").partition(" ")[0]
@@ -139,8 +162,33 @@ class _Styles:
             script = Script.RAISED if position != "0%" else Script.LINE
         elif position == "sub" or position.startswith("-"):
             script = Script.LOWERED
-        is_struck = line != "none" if line else outer.is_struck
-        return Span("", script, is_struck)
+        return replace(
+            outer,
+            text="",
+            script=script,
+            is_struck=line != "none" if line else outer.is_struck,
+            colour=self.find_colour(family, name, "color") or outer.colour,
+            background=self.find_colour(family, name, "background-color") or outer.background,
+        )
+
+    def find_colour(self, family: str, name: str | None, attribute: str) -> str:
+        """Return a colour such as `#ffffff`, or an empty text if a style states none."""
+        stated = (self.find(family, name, attribute) or "").lower()
+        return stated if stated.startswith("#") else ""
+
+    def find_fill(self, name: str | None, *families: str) -> str | None:
+        """Return the colour of a shape or a slide: empty for none, None if it is not known."""
+        for family in families:
+            fill = self.find(family, name, "fill")
+            if fill == "solid" and self.find(family, name, "opacity") in (None, "100%"):
+                return self.find_colour(family, name, "fill-color") or None
+            if fill is not None:
+                return "" if fill == "none" else None
+        return None
+
+    def has_conditions(self, name: str | None) -> bool:
+        """Return whether the appearance of cells in a style depends on conditions."""
+        return self.find("table-cell", name, "apply-style-name") is not None
 
     def is_caption(self, name: str) -> bool:
         """Return whether a paragraph of a style is the caption of a figure."""
@@ -153,16 +201,16 @@ class _Styles:
 
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
-        parents = (get_attribute(style, "parent-style-name") or "" for style in chain)
+        parents = (style.get("parent-style-name", "") for style in chain)
         return [name, *parents]
 
-    def _chain(self, family: str, name: str) -> "list[Element]":
+    def _chain(self, family: str, name: str) -> list[Element]:
         chain: list[Element] = []
         while (style := self._styles.get((family, name))) is not None:
             if len(chain) == _DEEPEST_STYLE:
                 break
             chain.append(style)
-            name = get_attribute(style, "parent-style-name") or ""
+            name = style.get("parent-style-name", "")
         return chain
 
 
@@ -191,7 +239,7 @@ class _Reader:
     another one, such as `Object 1/`.
     """
 
-    def __init__(self, archive: ZippedXml, root: "Element", folder: str = "") -> None:
+    def __init__(self, archive: ZippedXml, root: Element, folder: str = "") -> None:
         self.links: list[tuple[str, str]] = []
         self.left_out = LeftOutCounts()
         self.stated = root
@@ -200,13 +248,16 @@ class _Reader:
         name = f"{folder}styles.xml"
         self._common = archive.parse(name) if name in archive else root
         self._styles = _Styles([self._common, self.stated])
+        self._masters = {page.get("name"): page for page in self._common.iter("master-page")}
         self._anchors = Anchors()
+        self._base = _PLAIN
+        self._copies_left = _MOST_COPIES
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
         self._controls = {
-            get_attribute(control, "id"): control
-            for forms in find_all(self.stated, "forms")
+            control.get("id"): control
+            for forms in self.stated.iter("forms")
             for control in forms.iter()
         }
 
@@ -224,9 +275,9 @@ class _Reader:
 
     def read(self) -> tuple[str, tuple[Block, ...]]:
         """Return the kind of the body, such as `text`, and its blocks."""
-        body = find_child(self.stated, "body")
-        parts = {local_name(child.tag): child for child in (body if body is not None else ())}
-        deleted = sum(1 for _ in find_all(body, "deletion"))
+        body = self.stated.find("body")
+        parts = {child.tag: child for child in (body if body is not None else ())}
+        deleted = len(list(find_all(body, "deletion")))
         self.left_out.add("deleted passage", "marked as deleted", deleted)
         if "spreadsheet" in parts:
             return "spreadsheet", tuple(self._sheets(parts["spreadsheet"]))
@@ -234,26 +285,53 @@ class _Reader:
             return "presentation", tuple(self._slides(parts["presentation"]))
         for kind in ("text", "drawing", "chart"):
             if kind in parts:
-                return kind, (*self._page_headers(), *self._blocks(parts[kind]))
+                is_plain = kind == "text" and not self._has_backgrounds()
+                self._base = _Text(background=_WHITE if is_plain else "")
+                headers = self._page_headers(self._masters.values())
+                return kind, (*headers, *self._blocks(parts[kind]))
         raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
 
-    def _page_headers(self) -> Iterator[Block]:
-        """Return the lines of page headers and footers, without duplicates."""
-        parts = (
-            part
-            for page in find_all(self._common, "master-page")
-            for part in page
-            if get_attribute(part, "display") != "false"
-        )
-        return write_page_headers(
-            self._line(paragraph) for part in parts for paragraph in find_all(part, "p")
+    def _has_backgrounds(self) -> bool:
+        """Return whether the pages have a colour or drawings that text can lie on."""
+        parts = (self._common, self.stated)
+        return any(
+            element.tag in _DRAWN
+            or (
+                element.tag == "page-layout-properties"
+                and (
+                    element.get("background-color", "transparent") not in ("transparent", _WHITE)
+                    or element.get("fill", "none") != "none"
+                    or element.find("background-image") is not None
+                )
+            )
+            for part in parts
+            for element in part.iter()
         )
 
-    def _blocks(self, parent: "Element") -> Iterator[Block]:
+    def _page_headers(self, masters: Iterable[Element]) -> Iterator[Block]:
+        """Return the lines of page headers and footers, without duplicates."""
+        parts = (part for page in masters for part in page if part.get("display") != "false")
+        return write_page_headers(self._line(line) for part in parts for line in part.iter("p"))
+
+    def _printed_headers(self, table: Element) -> Iterator[Block]:
+        """Return the printed headers of the first sheet that has them; those with fields are
+        counted.
+        """
+        name = self._styles.find("table", table.get("style-name"), "master-page-name")
+        master = self._masters.pop(name, None)
+        for line in list(find_all(master, "p")):
+            parts = list(line.iter())
+            if any(part.tag in _FIELDS_OF_PAGES for part in parts):
+                literals = (line.text or "", *(part.tail or "" for part in parts[1:]))
+                count_field_in_header(" ".join(literals), self.left_out)
+                line.clear()
+        return self._page_headers(() if master is None else [master])
+
+    def _blocks(self, parent: Element) -> Iterator[Block]:
         code: list[str] = []
         for child in parent:
-            name = local_name(child.tag)
-            style = get_attribute(child, "style-name") or ""
+            name = child.tag
+            style = child.get("style-name", "")
             if name == "p" and not self._lists and self._styles.is_code(style):
                 code.append(self._raw(child))
                 continue
@@ -261,74 +339,74 @@ class _Reader:
             yield from self._block(child, name)
         yield from end_code(code)
 
-    def _block(self, element: "Element", name: str) -> Iterator[Block]:
+    def _block(self, element: Element, name: str) -> Iterator[Block]:
         if name in _COUNTED:
             self.left_out.add(*_COUNTED[name])
         if name in _LEFT_OUT or self._hides(element, name):
             return
+        base = self._base
+        if name in _UNKNOWN_BACKGROUNDS:
+            self._base = _PLAIN
         yield from self._readers.get(name, self._blocks)(element)
+        self._base = base
 
-    def _control(self, element: "Element") -> Iterator[Block]:
+    def _control(self, element: Element) -> Iterator[Block]:
         if text := self._read_control(element):
             yield Block(BlockKind.TEXT, text)
 
-    def _hides(self, element: "Element", name: str) -> bool:
+    def _hides(self, element: Element, name: str) -> bool:
         """Return whether an element is hidden; count it."""
-        style = get_attribute(element, "style-name")
+        style = element.get("style-name")
         family = {"p": "paragraph", "h": "paragraph", "table": "table"}.get(name, "")
         hidden = (
-            get_attribute(element, "display") in ("none", "false")
-            or get_attribute(element, "is-hidden") == "true"
+            element.get("display") in ("none", "false")
+            or element.get("is-hidden") == "true"
             or (family and self._styles.hides(family, style))
             or any(
-                get_attribute(child, "is-hidden") == "true"
-                for child in find_children(element, "hidden-paragraph")
+                child.get("is-hidden") == "true" for child in element.findall("hidden-paragraph")
             )
         )
         if hidden and any((text or "").strip() for text in element.itertext()):
             self.left_out.add("hidden passage", _HIDDEN)
         return bool(hidden)
 
-    def _table(self, element: "Element") -> Iterator[Block]:
+    def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
         for row, _ in _list_rows(element):
-            for cell in find_children(row, "table-cell"):
+            for cell in row.findall("table-cell"):
                 yield from self._drawings(cell)
         yield from self._end_notes()
 
-    def _frame(self, frame: "Element") -> Iterator[Block]:
+    def _frame(self, frame: Element) -> Iterator[Block]:
         """Yield the text, the table or the object in a frame, or its picture if it has none.
 
         Next to an object, the picture is a replacement for programs that cannot show the object.
         """
-        if all(local_name(child.tag) in ("image", "desc", "title") for child in frame):
+        if all(child.tag in ("image", "desc", "title") for child in frame):
             pictures = tuple(self._find_pictures(frame))
             yield from (Block(BlockKind.TEXT, "", pictures=pictures),) if pictures else ()
         else:
             yield from self._blocks(frame)
 
-    def _object(self, element: "Element") -> Iterator[Block]:
+    def _object(self, element: Element) -> Iterator[Block]:
         """Yield the formula, the chart or the document of an object that is stored in the file.
 
         In a flat file, the element contains the object.
         """
-        name = (get_attribute(element, "href") or "").removeprefix("./").rstrip("/")
+        name = (element.get("href", "")).removeprefix("./").rstrip("/")
         folder = f"{self._folder}{name}/"
         if f"{folder}content.xml" in self._archive:
             root = self._archive.parse(f"{folder}content.xml")
-        elif (local_name(element.tag), len(element)) == ("object", 1):
+        elif (element.tag, len(element)) == ("object", 1):
             root = element[0]
         else:
             self.left_out.add("embedded file", "the format is not read inside other files")
             return
-        if local_name(root.tag) == "math":
+        if root.tag == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
             return
-        for chart in find_all(root, "chart"):
-            if (
-                local_name(chart.tag) == "chart"
-                and (table := find_child(chart, "table")) is not None
-            ):
+        for chart in root.iter("chart"):
+            if chart.tag == "chart" and (table := chart.find("table")) is not None:
                 yield from self._chart(chart, table)
                 return
         inner = _Reader(self._archive, root, folder)
@@ -336,16 +414,16 @@ class _Reader:
             yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
         self.left_out.take(inner.left_out.list())
 
-    def _chart(self, chart: "Element", table: "Element") -> Iterator[Block]:
+    def _chart(self, chart: Element, table: Element) -> Iterator[Block]:
         for part in ("title", "subtitle"):
-            text = " ".join(self._line(child) for child in find_all(find_child(chart, part), "p"))
+            text = " ".join(self._line(child) for child in find_all(chart.find(part), "p"))
             yield from (Block(BlockKind.TEXT, text),) if text else ()
         yield from write_table(list(self._rows(table)))
 
-    def _paragraph(self, element: "Element") -> Iterator[Block]:
+    def _paragraph(self, element: Element) -> Iterator[Block]:
         text = self._line(element)
-        style = get_attribute(element, "style-name") or ""
-        if text and local_name(element.tag) == "h":
+        style = element.get("style-name", "")
+        if text and element.tag == "h":
             depth = min(_count(element, "outline-level"), 6)
             label = self._label_heading(element, style)
             shown = f"{label} {text}" if label and label != "-" else text
@@ -356,13 +434,7 @@ class _Reader:
                 yield make_item(label, text, len(self._lists) - 1)
         elif text:
             yield Block(BlockKind.TEXT, text)
-        pictures, drawn = self._find_frames(element)
-        if pictures and text and self._styles.is_caption(style):
-            pictures[-1] = replace(pictures[-1], caption=text)
-        if pictures:
-            yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
-        for box in drawn:
-            yield from self._block(box, local_name(box.tag))
+        yield from self._drawings(element, text if self._styles.is_caption(style) else "")
         yield from self._end_notes()
 
     def _end_notes(self) -> Iterator[Block]:
@@ -375,9 +447,9 @@ class _Reader:
                 yield replace(block, text=text)
         self._lists = lists
 
-    def _label_heading(self, element: "Element", style: str) -> str:
+    def _label_heading(self, element: Element, style: str) -> str:
         """Return the number of a heading, from its list or from the numbering of chapters."""
-        if get_attribute(element, "is-list-header") == "true":
+        if element.get("is-list-header") == "true":
             return ""
         if self._lists:
             return self._take_label(style)
@@ -388,10 +460,10 @@ class _Reader:
         levels = self._styles.levels.get(_OUTLINE, {})
         return _read_number(element) or count_item(levels, counts, level, self.left_out)
 
-    def _numbered(self, element: "Element") -> Iterator[Block]:
+    def _numbered(self, element: Element) -> Iterator[Block]:
         label = _read_number(element)
         for child in element:
-            for block in self._block(child, local_name(child.tag)):
+            for block in self._block(child, child.tag):
                 is_text = label and block.kind is BlockKind.TEXT
                 yield make_item(label, block.text, 0) if is_text else block
 
@@ -408,33 +480,33 @@ class _Reader:
         current.label = current.label or label
         return current.label
 
-    def _find_frames(self, element: "Element") -> "tuple[list[Picture], list[Element]]":
+    def _find_frames(self, element: Element) -> tuple[list[Picture], list[Element]]:
         """Return the pictures in the frames of a paragraph or a cell, and its other drawings."""
         pictures: list[Picture] = []
         drawn: list[Element] = []
         waiting = [element]
         while waiting:
             node = waiting.pop()
-            name = local_name(node.tag)
+            name = node.tag
             if name == "frame":
-                contents = [child for child in node if local_name(child.tag) not in _LEFT_OUT]
-                if all(local_name(child.tag) == "image" for child in contents):
+                contents = [child for child in node if child.tag not in _LEFT_OUT]
+                if all(child.tag == "image" for child in contents):
                     pictures += self._find_pictures(node)
                 else:
                     drawn.append(node)
-            elif str(node.tag).startswith(_DRAWN) and name not in ("a", "control"):
+            elif name in _DRAWN:
                 drawn.append(node)
             elif name not in _LEFT_OUT and not (name == "table" and node is not element):
                 waiting.extend(reversed(list(node)))
         return pictures, drawn
 
-    def _find_pictures(self, frame: "Element") -> Iterator[Picture]:
+    def _find_pictures(self, frame: Element) -> Iterator[Picture]:
         """Yield the picture of a frame, with the text that describes it."""
-        texts = (find_child(frame, name) for name in ("desc", "title"))
+        texts = (frame.find(name) for name in ("desc", "title"))
         caption = next((text.text for text in texts if text is not None and text.text), "")
-        for image in find_children(frame, "image"):
-            name = get_attribute(image, "href") or ""
-            if (data := find_child(image, "binary-data")) is not None:
+        for image in frame.findall("image"):
+            name = image.get("href", "")
+            if (data := image.find("binary-data")) is not None:
                 yield Picture(caption, data="".join((data.text or "").split()))
                 return
             picture = self._archive.read_picture(name, caption)
@@ -443,35 +515,37 @@ class _Reader:
                 return
         self.left_out.add("picture", "it is missing in the file, or too large", name=caption)
 
-    def _drawings(self, element: "Element") -> Iterator[Block]:
-        """Yield the pictures and the other drawings in a cell, or on a sheet."""
+    def _drawings(self, element: Element, caption: str = "") -> Iterator[Block]:
+        """Yield the pictures and the other drawings in a paragraph or a cell, or on a sheet."""
         pictures, drawn = self._find_frames(element)
+        if pictures and caption:
+            pictures[-1] = replace(pictures[-1], caption=caption)
         if pictures:
             yield Block(BlockKind.TEXT, "", pictures=tuple(pictures))
         for drawing in drawn:
-            yield from self._block(drawing, local_name(drawing.tag))
+            yield from self._block(drawing, drawing.tag)
 
-    def _list(self, element: "Element", *, is_in_cell: bool = False) -> Iterator[Block]:
+    def _list(self, element: Element, *, is_in_cell: bool = False) -> Iterator[Block]:
         outer = self._lists[-1] if self._lists else None
         is_in_cell = is_in_cell or (outer is not None and outer.is_in_cell)
-        style = get_attribute(element, "style-name") or (outer.style if outer is not None else "")
+        style = element.get("style-name") or (outer.style if outer is not None else "")
         level = len(self._lists)
-        goes_on = get_attribute(element, "continue-numbering") == "true"
+        goes_on = element.get("continue-numbering") == "true"
         if outer is not None:
             counts = outer.counts
             if outer.has_list and not goes_on:
                 counts[level:] = [None] * (LEVELS - level)
             outer.has_list = True
         else:
-            name = style if goes_on else get_attribute(element, "continue-list")
+            name = style if goes_on else element.get("continue-list")
             counts = list(self._counted.get(name, ())) or [None] * LEVELS
         if level >= LEVELS:
             yield from self._blocks(element)
             return
         self._lists.append(_List(style, counts, is_in_cell=is_in_cell))
         for item in element:
-            start = to_number(get_attribute(item, "start-value"), -1)
-            is_header = local_name(item.tag) == "list-header"
+            start = to_number(item.get("start-value"), -1)
+            is_header = item.tag == "list-header"
             self._lists[-1] = replace(
                 self._lists[-1],
                 label="  " if is_header else _read_number(item),
@@ -482,28 +556,35 @@ class _Reader:
             yield from self._blocks(item)
         self._lists.pop()
         if outer is None:
-            self._counted |= {get_attribute(element, "id") or style: counts, style: counts}
+            self._counted |= {element.get("id") or style: counts, style: counts}
 
-    def _line(self, element: "Element", outer: Span = _PLAIN) -> str:
-        """Return the text of a paragraph on one line."""
-        style = self._styles.find_span("paragraph", get_attribute(element, "style-name"), outer)
-        return " ".join(clean_text(join_spans(self._spans(element, style))).split())
+    def _line(self, element: Element, outer: _Text | None = None) -> str:
+        """Return the text of a paragraph on one line; text that nobody can see is counted."""
+        base = self._base if outer is None else outer
+        spans = list(
+            self._spans(
+                element, self._styles.find_span("paragraph", element.get("style-name"), base)
+            )
+        )
+        shown = [span for span in spans if not span.is_invisible()]
+        self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
+        return " ".join(clean_text(join_spans(shown)).split())
 
-    def _raw(self, element: "Element") -> str:
+    def _raw(self, element: Element) -> str:
         return join_spans(self._spans(element, _PLAIN))
 
-    def _spans(self, element: "Element", outer: Span) -> Iterator[Span]:
+    def _spans(self, element: Element, outer: _Text) -> Iterator[_Text]:
         yield replace(outer, text=element.text or "")
         for child in element:
-            yield from self._read_child(child, local_name(child.tag), outer)
+            yield from self._read_child(child, child.tag, outer)
             yield replace(outer, text=child.tail or "")
 
-    def _read_child(self, child: "Element", name: str, outer: Span) -> Iterator[Span]:
-        style = get_attribute(child, "style-name")
+    def _read_child(self, child: Element, name: str, outer: _Text) -> Iterator[_Text]:
+        style = child.get("style-name")
         if name == "note":
-            citation = find_child(child, "note-citation")
+            citation = child.find("note-citation")
             mark = "" if citation is None else f"[{''.join(citation.itertext()).strip()}]"
-            self._notes += ((mark, body) for body in find_children(child, "note-body"))
+            self._notes += ((mark, body) for body in child.findall("note-body"))
             yield replace(outer, text=mark, script=Script.NOTE)
         elif name == "annotation":
             self.left_out.add(*_COMMENT)
@@ -515,71 +596,71 @@ class _Reader:
             yield replace(outer, text=self._read_control(child))
         elif (
             self._styles.hides("text", style)
-            or get_attribute(child, "is-hidden") == "true"
-            or get_attribute(child, "display") == "none"
+            or child.get("is-hidden") == "true"
+            or child.get("display") == "none"
         ):
             self.left_out.add("hidden passage", _HIDDEN, name != "hidden-paragraph")
-        elif name not in _LEFT_OUT and (name == "a" or not str(child.tag).startswith(_DRAWN)):
+        elif name not in _LEFT_OUT and name not in _DRAWN:
             shown = list(self._spans(child, self._styles.find_span("text", style, outer)))
             yield from shown
             self._note_link(child, name, "".join(span.text for span in shown))
 
-    def _note_link(self, element: "Element", name: str, shown: str) -> None:
-        address = get_attribute(element, "href") or "" if name == "a" else ""
+    def _note_link(self, element: Element, name: str, shown: str) -> None:
+        address = element.get("href", "") if name == "a" else ""
         label = " ".join(shown.split())
         if label and label != address and address.startswith(("http://", "https://")):
             self.links.append((label, address))
 
-    def _read_control(self, element: "Element") -> str:
+    def _read_control(self, element: Element) -> str:
         """Return the value of a form field as displayed."""
-        control = self._controls.get(get_attribute(element, "control"))
+        control = self._controls.get(element.get("control"))
         if control is None:
             return ""
-        kind, label = local_name(control.tag), get_attribute(control, "label") or ""
+        kind, label = control.tag, control.get("label", "")
         if kind in ("checkbox", "radio"):
             stated = "current-state" if kind == "checkbox" else "current-selected"
-            state = get_attribute(control, stated) or get_attribute(control, stated[8:]) or ""
+            state = control.get(stated) or control.get(stated[8:]) or ""
             return f"{_CHECKED.get(state, _CHECKED[''])} {label}".strip()
         if kind == "listbox":
             chosen = (
-                get_attribute(option, "label") or ""
-                for option in find_children(control, "option")
+                option.get("label", "")
+                for option in control.findall("option")
                 if "true"
                 in (
-                    get_attribute(option, "current-selected") or "",
-                    get_attribute(option, "selected") or "",
+                    option.get("current-selected", ""),
+                    option.get("selected", ""),
                 )
             )
             return ", ".join(filter(None, chosen))
-        paragraphs = [self._line(paragraph) for paragraph in find_all(control, "p")]
-        values = (get_attribute(control, name) for name in ("current-value", "value"))
+        paragraphs = [self._line(paragraph) for paragraph in control.iter("p")]
+        values = (control.get(name) for name in ("current-value", "value"))
         return " ".join(paragraphs) or next(filter(None, values), label)
 
-    def _rows(self, table: "Element") -> Iterator[list[Cell]]:
+    def _rows(self, table: Element) -> Iterator[list[Cell]]:
         for row, is_header in _list_rows(table):
             cells: list[Cell] = []
             inner: list[list[list[Cell]]] = []
-            for element in find_children(row, "table-cell"):
+            for element in row.findall("table-cell"):
                 cell = Cell(
                     self._cell(element, _PLAIN),
                     _count(element, "number-columns-spanned"),
                     _count(element, "number-rows-spanned"),
                     is_header,
                 )
-                tables = find_children(element, "table")
+                tables = element.findall("table")
                 times = min(_count(element, "number-columns-repeated"), MOST_COLUMNS)
                 cells += [cell] * times
                 inner += [[row for nested in tables for row in self._rows(nested)]] * times
             yield from unfold_tables(cells, inner)
 
-    def _cell(self, cell: "Element", outer: Span) -> str:
+    def _cell(self, cell: Element, outer: _Text) -> str:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
         texts: list[str] = []
         notes: list[str] = []
         waiting = [(child, texts) for child in reversed(list(cell))]
         while waiting:
             part, target = waiting.pop()
-            name = local_name(part.tag)
+            name = part.tag
             if name in ("p", "h"):
                 if not self._hides(part, name):
                     target.append(self._line(part, outer if target is texts else _PLAIN))
@@ -589,34 +670,28 @@ class _Reader:
                     for block in self._list(part, is_in_cell=True)
                 )
                 target += filter(None, items)
-            elif name != "table" and not str(part.tag).startswith(_DRAWN):
+            elif name != "table" and name not in _DRAWN:
                 inner = notes if name == "annotation" else target
                 waiting += [(child, inner) for child in reversed(list(part))]
         note = " ".join(filter(None, notes))
         return " ".join(filter(None, (*texts, f"[{note}]" if note else "")))
 
-    def _sheets(self, body: "Element") -> Iterator[Block]:
+    def _sheets(self, body: Element) -> Iterator[Block]:
         headers = list(_list_headers(body))
-        for table in find_children(body, "table"):
-            name = " ".join((get_attribute(table, "name") or "Sheet").split())
-            if self._styles.hides("table", get_attribute(table, "style-name")):
+        for table in body.findall("table"):
+            name = " ".join((table.get("name") or "Sheet").split())
+            if self._styles.hides("table", table.get("style-name")):
                 self.left_out.add("hidden sheet", _HIDDEN, name=name)
                 continue
-            anchor = f"sheet={quote(name)}"
-            below = (
-                *write_sheet(
-                    self._sheet_rows(table),
-                    f"{anchor}&",
-                    {row for sheet, row in headers if sheet == get_attribute(table, "name")},
-                ),
-                *self._drawings(table),
-                *self._end_notes(),
+            self._base = _Text(background=self._find_sheet_colour(table, name))
+            headers_of_sheet = {row for sheet, row in headers if sheet == table.get("name")}
+            rows = self._sheet_rows(table)
+            after = (*self._drawings(table), *self._end_notes())
+            yield from write_named_sheet(
+                name, rows, headers_of_sheet, self._printed_headers(table), after
             )
-            if below:
-                yield Block(BlockKind.HEADING, name, 2, anchor)
-                yield from below
 
-    def _sheet_rows(self, table: "Element") -> list[SheetRow]:
+    def _sheet_rows(self, table: Element) -> list[SheetRow]:
         columns = _list_columns(table)
         hidden = {at for at, column in columns.items() if _is_collapsed(column)}
         self.left_out.add("hidden column", _HIDDEN, len(hidden))
@@ -632,16 +707,11 @@ class _Reader:
                 number += times
                 continue
             cells = {at: text for at, text in cells.items() if at not in hidden}
-            if cells or find_child(row, "covered-table-cell") is not None:
-                self.left_out.add(
-                    "row",
-                    f"a row is repeated more than {_MOST_REPEATED} times",
-                    max(0, times - _MOST_REPEATED),
-                )
-                rows += (
-                    SheetRow(number + at, dict(cells), hidden_rows)
-                    for at in range(min(times, _MOST_REPEATED))
-                )
+            if cells or row.find("covered-table-cell") is not None:
+                shown = min(times, _MOST_REPEATED, 1 + self._copies_left // max(1, len(cells)))
+                self._copies_left -= (shown - 1) * len(cells)
+                self.left_out.add("row", "further repetitions are not shown", times - shown)
+                rows += (SheetRow(number + at, dict(cells), hidden_rows) for at in range(shown))
             number += times
         by_number = {row.number: row for row in rows}
         for spanned_rows, spanned_columns in merged:
@@ -650,8 +720,8 @@ class _Reader:
 
     def _sheet_cells(
         self,
-        row: "Element",
-        columns: "dict[int, Element]",
+        row: Element,
+        columns: dict[int, Element],
         number: int,
         merged: list[tuple[range, range]],
     ) -> dict[int, str]:
@@ -660,11 +730,11 @@ class _Reader:
         column = 0
         for cell in row:
             times = _count(cell, "number-columns-repeated")
-            if local_name(cell.tag) == "table-cell":
+            if cell.tag == "table-cell":
                 style = (
-                    get_attribute(cell, "style-name")
-                    or get_attribute(row, "default-cell-style-name")
-                    or get_attribute(columns.get(column, row), "default-cell-style-name")
+                    cell.get("style-name")
+                    or row.get("default-cell-style-name")
+                    or columns.get(column, row).get("default-cell-style-name")
                 )
                 text = self._sheet_cell(cell, style)
                 own = range(column, min(column + times, MOST_COLUMNS)) if text else range(0)
@@ -679,46 +749,96 @@ class _Reader:
             column += times
         return cells
 
-    def _sheet_cell(self, cell: "Element", style_name: str | None) -> str:
+    def _sheet_cell(self, cell: Element, style_name: str | None) -> str:
         """Return the text of a cell, or its value if the file does not contain its text."""
-        style = self._styles.find_span("table-cell", style_name, _PLAIN)
+        style = self._styles.find_span("table-cell", style_name, self._base)
+        if self._styles.has_conditions(style_name):
+            style = replace(style, background="")
         text = self._cell(cell, style)
-        kind = get_attribute(cell, "value-type")
-        if text:
+        if text or any("".join(line.itertext()).strip() for line in cell.iter("p")):
             return text
-        if kind is None and get_attribute(cell, "formula") is not None:
+        kind = cell.get("value-type")
+        if kind is None and cell.get("formula") is not None:
             self.left_out.add(*_FORMULA)
-        stated = get_attribute(cell, f"{kind}-value") or get_attribute(cell, "value") or ""
-        value = " ".join(clean_text(stated).split())
-        if value and self._styles.hides_value(style_name):
+        stated = cell.get(f"{kind}-value") or cell.get("value") or ""
+        value = replace(style, text=" ".join(clean_text(stated).split()))
+        if value.text and self._styles.hides_value(style_name):
             self.left_out.add("value", "its number format hides it")
             return ""
-        return value.upper() if kind == "boolean" else join_spans([replace(style, text=value)])
+        if value.is_invisible():
+            self.left_out.add("value", BACKGROUND)
+            return ""
+        return value.text.upper() if kind == "boolean" else join_spans([value])
 
-    def _slides(self, body: "Element") -> Iterator[Block]:
-        for number, slide in enumerate(find_children(body, "page"), start=1):
-            if self._styles.hides("drawing-page", get_attribute(slide, "style-name")):
+    def _find_sheet_colour(self, table: Element, name: str) -> str:
+        """Return the colour behind the cells of a sheet, or an empty text if it may depend on
+        conditions; count those that strike out cells.
+        """
+        conditions = list(find_children(table.find("conditional-formats"), "conditional-format"))
+        for condition in conditions:
+            for rule in condition.findall("condition"):
+                style = rule.get("apply-style-name", "").replace(" ", "_20_")
+                if self._styles.find_span("table-cell", style, _PLAIN).is_struck:
+                    place = condition.get("target-range-address", name)
+                    self.left_out.add(*CONDITIONAL, name=place)
+        return "" if conditions else _WHITE
+
+    def _slides(self, body: Element) -> Iterator[Block]:
+        for number, slide in enumerate(body.findall("page"), start=1):
+            if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            shown = (child for child in slide if local_name(child.tag) != "notes")
-            shapes = order_shapes(shown, _measure)
-            for notes in find_children(slide, "notes"):
-                shapes += (
-                    child for child in notes if get_attribute(child, "class") not in _FURNITURE
-                )
-            titles = [shape for shape in shapes if get_attribute(shape, "class") == "title"]
-            lines = (self._line(line) for title in titles for line in find_all(title, "p"))
-            title = " ".join(filter(None, lines))
-            below = [
-                block
-                for shape in shapes
-                if not any(shape is part for part in titles)
-                for block in self._block(shape, local_name(shape.tag))
-            ]
+            shown = [child for child in slide if child.tag != "notes"]
+            bases = self._find_bases(slide, shown)
+            shapes = order_shapes(shown, _find_box)
+            for notes in slide.findall("notes"):
+                shapes += (child for child in notes if child.get("class") not in _FURNITURE)
+            titles: list[str] = []
+            below: list[Block] = []
+            for shape in shapes:
+                self._base = bases.get(shape, _PLAIN)
+                if shape.get("class") == "title":
+                    titles += map(self._line, shape.iter("p"))
+                else:
+                    below += self._block(shape, shape.tag)
+            title = " ".join(filter(None, titles))
             if title or below:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
+
+    def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
+        """Return the colour of the text of each shape, and the colour behind it."""
+        master = self._masters.get(slide.get("master-page-name"), ())
+        page: str | None = _WHITE
+        for part in (slide, master):
+            style = part.get("style-name") if isinstance(part, Element) else None
+            # A slide without a fill has that of its master.
+            if self._styles.find("drawing-page", style, "fill") not in (None, "none"):
+                page = self._styles.find_fill(style, "drawing-page")
+                break
+        below = [
+            _find_box(shape)
+            for shape in master
+            if shape.get("class") is None and self._find_fill(shape) != ""
+        ]
+        places = ((self._find_fill(shape), _find_box(shape)) for shape in shapes)
+        backgrounds = find_backgrounds(places, page, below)
+        return {
+            shape: _Text(
+                colour=self._styles.find_colour("graphic", shape.get("style-name"), "color"),
+                background=background or "",
+            )
+            for shape, background in zip(shapes, backgrounds, strict=True)
+        }
+
+    def _find_fill(self, shape: Element) -> str | None:
+        """Return the fill of a shape: empty for none, None if it is not known."""
+        if shape.tag not in _DRAWN or shape.tag in _LINES:
+            return ""
+        if shape.tag == "g" or (shape.tag == "frame" and shape.find("text-box") is None):
+            return None
+        return self._styles.find_fill(shape.get("style-name"), "graphic", "presentation")
 
 
 def read(data: bytes, source: str) -> Page:
@@ -731,19 +851,11 @@ def read(data: bytes, source: str) -> Page:
     root = archive.parse("content.xml")
     reader = _Reader(archive, root)
     kind, blocks = reader.read()
-    count_macros(archive, reader.left_out)
     meta = archive.parse("meta.xml") if "meta.xml" in archive else root
-    stated = read_properties(find_child(meta, "meta"))
+    stated = read_properties(meta.find("meta"))
     title = "" if kind == "spreadsheet" else first_heading(blocks)
-    return Page(
-        source,
-        title or stated.title,
-        blocks,
-        description=stated.description,
-        keywords=stated.keywords,
-        links=tuple(reader.links),
-        left_out=reader.left_out.list(),
-    )
+    title = title or stated.title
+    return make_page(source, archive, stated, title, blocks, reader.links, reader.left_out)
 
 
 def _pack(data: bytes) -> bytes:
@@ -754,74 +866,70 @@ def _pack(data: bytes) -> bytes:
     return packed.getvalue()
 
 
-def _read_levels(style: "Element") -> dict[int, Level]:
+def _read_levels(style: Element) -> dict[int, Level]:
     """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
     elements = {_count(element, "level"): element for element in style}
     levels: dict[int, Level] = {}
     for at, element in elements.items():
         above = range(max(1, at - _count(element, "display-levels") + 1), at)
-        numbers = [
-            place for place in above if get_attribute(elements.get(place, element), "num-format")
-        ]
+        numbers = [place for place in above if elements.get(place, element).get("num-format")]
         number = ".".join(f"%{place}" for place in (*numbers, at))
-        before, after = (
-            get_attribute(element, f"num-{name}") or "" for name in ("prefix", "suffix")
-        )
-        kind = get_attribute(element, "num-format") or "bullet"
-        if get_attribute(element, "num-letter-sync") == "true":
+        before, after = (element.get(f"num-{name}", "") for name in ("prefix", "suffix"))
+        kind = element.get("num-format") or "bullet"
+        if element.get("num-letter-sync") == "true":
             kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
-        start = to_number(get_attribute(element, "start-value"), 1)
+        start = to_number(element.get("start-value"), 1)
         levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
     return levels
 
 
-def _measure(shape: "Element") -> tuple[float, float, float]:
-    """Return the top, the left and the height of a shape."""
-    top, left, height = (to_length(get_attribute(shape, name)) for name in ("y", "x", "height"))
-    return top, left, height
+def _find_box(shape: Element) -> Box | None:
+    """Return the box of a shape, or None if it does not state one."""
+    lengths = [shape.get(name) for name in ("x", "y", "width", "height")]
+    return None if None in lengths else Box(*map(to_length, lengths))
 
 
-def _read_number(element: "Element") -> str:
+def _read_number(element: Element) -> str:
     """Return the label that the file states for an item or a heading; mostly it states none."""
-    number = find_child(element, "number")
+    number = element.find("number")
     return " ".join((number.text or "").split()) if number is not None else ""
 
 
-def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
+def _list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
     """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
-        name = local_name(child.tag)
+        name = child.tag
         if name == "table-row":
-            yield child, local_name(table.tag) == "table-header-rows"
+            yield child, table.tag == "table-header-rows"
         elif name in ("table-header-rows", "table-rows", "table-row-group"):
             yield from _list_rows(child)
 
 
-def _list_headers(body: "Element") -> Iterator[tuple[str, int]]:
+def _list_headers(body: Element) -> Iterator[tuple[str, int]]:
     """Yield the sheet and the 1-based row of each header of a range, such as that of a filter."""
-    for declared in find_all(body, "database-range"):
-        first = (get_attribute(declared, "target-range-address") or "").partition(":")[0]
+    for declared in body.iter("database-range"):
+        first = (declared.get("target-range-address", "")).partition(":")[0]
         sheet, _, cell = first.rpartition(".")
-        if get_attribute(declared, "contains-header") != "false":
+        if declared.get("contains-header") != "false":
             name = sheet.removeprefix("$").removeprefix("'").removesuffix("'")
             yield name.replace("''", "'"), to_number(cell.lstrip("$" + ascii_uppercase))
 
 
-def _list_columns(table: "Element") -> "dict[int, Element]":
+def _list_columns(table: Element) -> dict[int, Element]:
     """Return the definitions of the columns of a table by their 0-based index."""
     columns: dict[int, Element] = {}
     at = 0
-    for column in find_all(table, "table-column"):
+    for column in table.iter("table-column"):
         times = _count(column, "number-columns-repeated")
         columns.update(dict.fromkeys(range(at, min(at + times, MOST_COLUMNS)), column))
         at += times
     return columns
 
 
-def _is_collapsed(part: "Element") -> bool:
+def _is_collapsed(part: Element) -> bool:
     """Return whether a row or a column is hidden; one hidden only by a filter is still valid."""
-    return get_attribute(part, "visibility") == "collapse"
+    return part.get("visibility") == "collapse"
 
 
-def _count(element: "Element", name: str) -> int:
-    return max(1, to_number(get_attribute(element, name)))
+def _count(element: Element, name: str) -> int:
+    return max(1, to_number(element.get(name)))

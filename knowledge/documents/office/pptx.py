@@ -4,37 +4,38 @@ Hidden slides and shapes are left out and counted. What the slides repeat (foote
 their layouts and masters) precedes them once, without slide numbers.
 """
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import order_shapes, read_drawing_text, read_graphics
+from knowledge.documents.office.drawings import (
+    find_box,
+    order_shapes,
+    read_drawing_text,
+    read_graphics,
+)
+from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
-    count_macros,
     find_all,
     find_child,
     find_children,
     find_drawn,
     find_first,
-    get_attribute,
-    local_name,
+    make_page,
     read_core_properties,
-    to_length,
     to_number,
     write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
-from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _EXPECTED = "a PowerPoint presentation"
 _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
+_FALSE = ("0", "false")
 _TITLES = frozenset({"title", "ctrTitle"})
 _FOOTERS = frozenset({"dt", "ftr", "hdr"})
 _FURNITURE = frozenset({*_FOOTERS, "sldNum", "sldImg"})
@@ -47,6 +48,88 @@ _BORDERS = {
 }
 
 
+class _SlideReader:
+    """Reads slides one after the other.
+
+    `title` is that of the first slide which has one, and `repeated` are the lines that slides,
+    layouts and masters repeat.
+    """
+
+    def __init__(self, archive: ZippedXml) -> None:
+        self.title = ""
+        self.repeated: list[str] = []
+        self.left_out = LeftOutCounts()
+        self._archive = archive
+        self._parse = cache(archive.parse)
+
+    def read(self, name: str, number: int) -> Iterator[Block]:
+        """Yield the blocks of a slide, unless it is hidden."""
+        slide = self._archive.parse(name)
+        if slide.get("show") in _FALSE:
+            self.left_out.add("hidden slide", _HIDDEN, name=str(number))
+            return
+        for kind in ("comments", "comment"):
+            comments = find_all(self._parse_related(name, kind), "cm")
+            self.left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
+        layout, master, theme = self._find_base(name)
+        remove_invisible_text(slide, layout, master, theme, self.left_out)
+        self.repeated += _read_texts(slide, _FOOTERS)
+        if slide.get("showMasterSp") not in _FALSE:
+            self.repeated += (*_read_texts(master, {None}), *_read_texts(layout, {None}))
+        titles = (shape for shape in slide.iter("sp") if _placeholder(shape) in _TITLES)
+        heading = next(filter(None, map(_read_text, titles)), "")
+        self.title = self.title or heading
+        controls = sum(1 for _ in slide.iter("control"))
+        self.left_out.add("form control", "ActiveX controls are not read", controls)
+        shapes = _order_placeholders(list(find_child(slide, "cSld", "spTree") or ()), layout)
+        below = (*self._shapes(shapes, name), *self._notes(name))
+        if heading or below:
+            yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
+            yield from below
+
+    def _parse_related(self, name: str | None, kind: str) -> Element | None:
+        related = self._archive.find_related(name, kind) if name is not None else None
+        return None if related is None else self._parse(related)
+
+    def _find_base(self, name: str) -> Sequence[Element | None]:
+        """Return the layout, the master and the theme of a slide."""
+        parts: list[Element | None] = []
+        part: str | None = name
+        for kind in ("slideLayout", "slideMaster", "theme"):
+            part = self._archive.find_related(part, kind) if part is not None else None
+            parts.append(None if part is None else self._parse(part))
+        return parts
+
+    def _shapes(self, shapes: Iterable[Element], slide: str) -> Iterator[Block]:
+        waiting = list(reversed(order_shapes(shapes, find_box)))
+        while waiting:
+            element = waiting.pop()
+            if _is_hidden(element):
+                self.left_out.add("hidden shape", _HIDDEN)
+            elif element.tag == "sp":
+                if _placeholder(element) not in _TITLES | _FURNITURE:
+                    yield from _write_paragraphs(element)
+            elif element.tag == "pic":
+                pictures = tuple(find_drawn(element, self._archive, slide))
+                yield Block(BlockKind.TEXT, "", pictures=pictures)
+            elif element.tag == "graphicFrame":
+                yield from self._frame(element, slide)
+            elif element.tag != "Fallback":
+                waiting.extend(reversed(order_shapes(element, find_box)))
+
+    def _frame(self, frame: Element, slide: str) -> Iterator[Block]:
+        """Yield the table, the chart, the diagram or the embedded file of a frame."""
+        for table in frame.iter("tbl"):
+            yield from write_table([_row(row) for row in table.findall("tr")])
+        yield from read_graphics(frame, self._archive, slide, self.left_out)
+
+    def _notes(self, slide: str) -> Iterator[Block]:
+        for shape in find_all(self._parse_related(slide, "notesSlide"), "sp"):
+            if _placeholder(shape) == "body":
+                for _, text, label in _paragraphs(shape):
+                    yield Block(BlockKind.TEXT, f"{label} {text}".strip())
+
+
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is that of the first slide or, if there is none, that in its
     properties.
@@ -54,92 +137,56 @@ def read(data: bytes, source: str) -> Page:
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "ppt/presentation.xml"
     root = archive.parse(main)
-    if local_name(root.tag) != "presentation":
+    if root.tag != "presentation":
         raise WrongFormatError(f"expected {_EXPECTED}, found another kind of office file")
     relations = archive.relationships(main)
+    reader = _SlideReader(archive)
     blocks: list[Block] = []
-    repeated: list[str] = []
-    left_out = LeftOutCounts()
-    title = ""
-    for number, entry in enumerate(find_children(find_child(root, "sldIdLst"), "sldId"), start=1):
-        relation = relations.get(_relation_id(entry))
-        if relation is None or relation.target not in archive:
-            continue
-        slide = archive.parse(relation.target)
-        if slide.get("show") in ("0", "false"):
-            left_out.add("hidden slide", _HIDDEN, name=str(number))
-            continue
-        for kind in ("comments", "comment"):
-            name = archive.find_related(relation.target, kind)
-            comments = find_all(archive.parse(name), "cm") if name is not None else ()
-            left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
-        layout = archive.find_related(relation.target, "slideLayout")
-        master = archive.find_related(layout, "slideMaster") if layout is not None else None
-        repeated += _read_texts(slide, _FOOTERS)
-        if slide.get("showMasterSp") not in ("0", "false"):
-            parts = (archive.parse(name) for name in (master, layout) if name is not None)
-            repeated += (text for part in parts for text in _read_texts(part, {None}))
-        heading = _find_title(slide)
-        title = title or heading
-        anchor = f"slide={number}"
-        below = (
-            *_write_shapes(slide, archive, relation.target, left_out),
-            *_write_notes(archive, relation.target),
-        )
-        if heading or below:
-            named = heading or f"Slide {number}"
-            blocks += (Block(BlockKind.HEADING, named, 2, anchor), *below)
+    for number, entry in enumerate(find_children(root.find("sldIdLst"), "sldId"), start=1):
+        # The id with a namespace is that of the relationship; the other one is that of the slide.
+        names = (name for key, name in entry.items() if key.endswith("}id"))
+        relation = relations.get(next(names, entry.get("id", "")))
+        if relation is not None and relation.target in archive:
+            blocks += reader.read(relation.target, number)
     stated = read_core_properties(archive)
-    count_macros(archive, left_out)
-    return Page(
-        source,
-        stated.title or title,
-        (*write_page_headers(repeated), *blocks),
-        description=stated.description,
-        keywords=stated.keywords,
-        left_out=left_out.list(),
-    )
+    title = stated.title or reader.title
+    blocks = [*write_page_headers(reader.repeated), *blocks]
+    return make_page(source, archive, stated, title, blocks, (), reader.left_out)
 
 
-def _relation_id(entry: "Element") -> str:
-    """Return the id of a relationship; a slide also has an id without a namespace."""
-    return next((value for key, value in entry.items() if key.endswith("}id")), "")
-
-
-def _placeholder(shape: "Element", name: str = "type", default: str = "obj") -> str | None:
+def _placeholder(shape: Element, name: str = "type", default: str = "obj") -> str | None:
     """Return the placeholder kind of a shape, or another property, or None."""
-    for properties in find_all(shape, "nvPr"):
-        element = find_child(properties, "ph")
+    for properties in shape.iter("nvPr"):
+        element = properties.find("ph")
         return element.get(name, default) if element is not None else None
     return None
 
 
-def _read_texts(part: "Element", kinds: Collection[str | None]) -> Iterator[str]:
+def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator[str]:
     """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
     of these kinds, or none (None).
     """
     for shape in find_all(part, "sp"):
         if _placeholder(shape) in kinds and not _is_hidden(shape):
-            yield " ".join(text for _, text, _ in _paragraphs(shape))
+            yield _read_text(shape)
 
 
-def _order_placeholders(
-    slide: "Element", archive: ZippedXml, name_of_slide: str
-) -> "list[Element]":
+def _read_text(shape: Element) -> str:
+    return " ".join(text for _, text, _ in _paragraphs(shape))
+
+
+def _order_placeholders(shapes: list[Element], layout: Element | None) -> list[Element]:
     """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
     places that the layout states.
     """
-    shapes = list(find_child(slide, "cSld", "spTree") or ())
-    layout = archive.find_related(name_of_slide, "slideLayout")
-    stated = find_all(None if layout is None else archive.parse(layout), "sp")
-    order = [_placeholder(shape, "idx", "0") for shape in stated]
+    stated = [_placeholder(shape, "idx", "0") for shape in find_all(layout, "sp")]
+    order = {place: at for at, place in reversed(list(enumerate(stated)))}
     slots = {
-        at: order.index(place)
+        at: order[place]
         for at, shape in enumerate(shapes)
         if (place := _placeholder(shape, "idx", "0")) is not None
         and place in order
-        and find_child(shape, "spPr", "xfrm") is None
-        and find_child(shape, "xfrm") is None
+        and find_box(shape) is None
     }
     ordered = [shapes[at] for at in sorted(slots, key=lambda at: slots[at])]
     for slot, shape in zip(slots, ordered, strict=True):
@@ -147,71 +194,12 @@ def _order_placeholders(
     return shapes
 
 
-def _find_title(slide: "Element") -> str:
-    for shape in find_all(slide, "sp"):
-        if _placeholder(shape) in _TITLES:
-            text = " ".join(text for _, text, _ in _paragraphs(shape))
-            if text:
-                return text
-    return ""
-
-
-def _write_shapes(
-    slide: "Element", archive: ZippedXml, name_of_slide: str, left_out: LeftOutCounts
-) -> Iterator[Block]:
-    controls = sum(1 for _ in find_all(slide, "control"))
-    left_out.add("form control", "ActiveX controls are not read", controls)
-    shapes = _order_placeholders(slide, archive, name_of_slide)
-    waiting = list(reversed(order_shapes(shapes, _measure)))
-    while waiting:
-        element = waiting.pop()
-        name = local_name(element.tag)
-        if _is_hidden(element):
-            left_out.add("hidden shape", _HIDDEN)
-        elif name == "sp":
-            if _placeholder(element) not in _TITLES | _FURNITURE:
-                yield from _write_paragraphs(element)
-        elif name == "pic":
-            pictures = tuple(find_drawn(element, archive, name_of_slide))
-            yield Block(BlockKind.TEXT, "", pictures=pictures)
-        elif name == "graphicFrame":
-            yield from _write_frame(element, archive, name_of_slide, left_out)
-        elif name != "Fallback":
-            waiting.extend(reversed(order_shapes(element, _measure)))
-
-
-def _measure(shape: "Element") -> tuple[float, float, float]:
-    """Return the top, the left and the height of a shape."""
-    frame = find_child(shape, "spPr", "xfrm")
-    lengths = (("off", "y"), ("off", "x"), ("ext", "cy"))
-    parts = ((find_child(frame, part), name) for part, name in lengths)
-    top, left, height = (0.0 if part is None else to_length(part.get(name)) for part, name in parts)
-    return top, left, height
-
-
-def _is_hidden(shape: "Element") -> bool:
+def _is_hidden(shape: Element) -> bool:
     properties = next((find_child(child, "cNvPr") for child in shape), None)
     return properties is not None and properties.get("hidden") in ("1", "true")
 
 
-def _write_frame(
-    frame: "Element", archive: ZippedXml, slide: str, left_out: LeftOutCounts
-) -> Iterator[Block]:
-    """Yield the table, the chart, the diagram or the embedded file of a frame."""
-    for table in find_all(frame, "tbl"):
-        yield from write_table([_row(row) for row in find_children(table, "tr")])
-    yield from read_graphics(frame, archive, slide)
-    relations = archive.relationships(slide)
-    names = {get_attribute(child, "id") or "" for child in find_all(frame, "oleObj")}
-    for name in sorted(names):
-        relation = relations.get(name)
-        if relation is None or relation.target not in archive:
-            left_out.add("embedded file", "it is linked, and not part of this file")
-        else:
-            yield from read_inner_file(archive.read(relation.target), relation.target, left_out)
-
-
-def _write_paragraphs(shape: "Element") -> Iterator[Block]:
+def _write_paragraphs(shape: Element) -> Iterator[Block]:
     is_body = _placeholder(shape) in ("body", "obj")
     paragraphs = list(_paragraphs(shape))
     for level, text, label in paragraphs:
@@ -221,22 +209,22 @@ def _write_paragraphs(shape: "Element") -> Iterator[Block]:
             yield Block(BlockKind.TEXT, text)
 
 
-def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
+def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
     """Yield the level, the text and the label of each paragraph that is not empty."""
     counts: dict[int, tuple[str, int]] = {}
-    body = find_child(shape, "txBody")
+    body = shape.find("txBody")
     for paragraph in find_children(body, "p"):
         text = read_drawing_text(paragraph)
         if not text:
             continue
-        properties = find_child(paragraph, "pPr")
+        properties = paragraph.find("pPr")
         level = to_number(properties.get("lvl") if properties is not None else None)
         bullet = find_first(properties, *_BULLETS)
         if bullet is None:
             bullet = find_first(find_child(body, "lstStyle", f"lvl{level + 1}pPr"), *_BULLETS)
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
-        if bullet is not None and local_name(bullet.tag) == "buAutoNum":
+        if bullet is not None and bullet.tag == "buAutoNum":
             style = bullet.get("type", "")
             before, number = counts.get(level, ("", 0))
             number = number + 1 if before == style else _number(bullet, "startAt")
@@ -244,7 +232,7 @@ def _paragraphs(shape: "Element") -> Iterator[tuple[int, str, str]]:
             label = _write_label(number, style)
         else:
             counts.pop(level, None)
-            label = "-" if bullet is not None and local_name(bullet.tag) == "buChar" else ""
+            label = "-" if bullet is not None and bullet.tag == "buChar" else ""
         yield level, text, label
 
 
@@ -255,9 +243,9 @@ def _write_label(number: int, kind: str) -> str:
     return f"{before}{write_number(number, kind.removesuffix(border))}{after}"
 
 
-def _row(row: "Element") -> list[Cell]:
+def _row(row: Element) -> list[Cell]:
     cells: list[Cell] = []
-    for cell in find_children(row, "tc"):
+    for cell in row.findall("tc"):
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
             # An element that spans this place states so itself.
             continue
@@ -267,15 +255,5 @@ def _row(row: "Element") -> list[Cell]:
     return cells
 
 
-def _number(element: "Element", name: str) -> int:
-    return max(1, to_number(get_attribute(element, name)))
-
-
-def _write_notes(archive: ZippedXml, slide: str) -> Iterator[Block]:
-    name = archive.find_related(slide, "notesSlide")
-    if name is None:
-        return
-    for shape in find_all(archive.parse(name), "sp"):
-        if _placeholder(shape) == "body":
-            for _, text, label in _paragraphs(shape):
-                yield Block(BlockKind.TEXT, f"{label} {text}".strip())
+def _number(element: Element, name: str) -> int:
+    return max(1, to_number(element.get(name)))

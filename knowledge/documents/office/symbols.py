@@ -32,11 +32,16 @@ def find_symbol(code: int, typeface: str) -> str:
     return known.get(place, UNKNOWN)
 
 
-def replace_symbols(text: str, typeface: str) -> str:
-    """Return text in a symbol typeface as Unicode."""
-    if typeface.strip().lower() not in _TYPEFACES:
-        return text
+def replace_symbols(text: str, typeface: str, symbols: str = "") -> str:
+    """Return text in a symbol typeface as Unicode; unknown characters other than symbols stay.
+
+    `symbols` is the typeface of symbols in the text, if it is another one.
+    """
+    letters = _TYPEFACES.get(typeface.strip().lower(), {})
+    symbols = (symbols or typeface).strip().lower()
     return "".join(
-        find_symbol(ord(character), typeface) if ord(character) in _PRIVATE else character
+        find_symbol(ord(character), symbols)
+        if ord(character) in _PRIVATE and symbols in _TYPEFACES
+        else letters.get(ord(character), character)
         for character in text
     )

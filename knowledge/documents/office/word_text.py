@@ -7,30 +7,24 @@ left out. The result of a field is the one that the file stores.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from string import hexdigits
-from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office.drawings import write_omml
 from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.zipped_xml import (
-    find_all,
+    BACKGROUND,
     find_child,
     find_children,
-    get_attribute,
     get_value,
     is_on,
-    local_name,
     to_length,
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
 
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
 DELETED = frozenset({"del", "moveFrom"})
 HIDDEN = "formatted as hidden text"
-_WHITE = "it has the colour of the page"
 NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 """The elements that refer to notes, with the kinds of these notes."""
 
@@ -76,11 +70,9 @@ class Styles:
     style.
     """
 
-    def __init__(self, root: "Element | None") -> None:
+    def __init__(self, root: Element | None) -> None:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
-        self._styles = {
-            get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
-        }
+        self._styles = {style.get("styleId", ""): style for style in find_children(root, "style")}
         self._found: dict[str, ParagraphStyle] = {}
         self._runs: dict[str, list[Element | None]] = {}
 
@@ -90,7 +82,7 @@ class Styles:
             self._found[style_id] = self._read(style_id)
         return self._found[style_id]
 
-    def is_on(self, properties: "Element | None", name: str, paragraph_style: str) -> bool:
+    def is_on(self, properties: Element | None, name: str, paragraph_style: str) -> bool:
         """Return whether a property is set for a run, by its own properties or by styles.
 
         The styles of a run and of its paragraph cancel each other out if both set the property
@@ -103,8 +95,8 @@ class Styles:
         return is_on(next(by_run, None), name) != is_on(next(by_paragraph, None), name)
 
     def find_property(
-        self, properties: "Element | None", name: str, paragraph_style: str
-    ) -> "Element | None":
+        self, properties: Element | None, name: str, paragraph_style: str
+    ) -> Element | None:
         """Return a property of a run, or that of its own style or of the style of its paragraph."""
         element = find_child(properties, name)
         for style in (get_value(properties, "rStyle") or "", paragraph_style):
@@ -112,21 +104,21 @@ class Styles:
                 element = find_child(next(self._with_property(style, name), None), name)
         return element
 
-    def is_smaller(self, properties: "Element | None", paragraph_style: str) -> bool:
+    def is_smaller(self, properties: Element | None, paragraph_style: str) -> bool:
         """Return whether the type of a run is smaller than that of its paragraph."""
         usual = self.find_property(None, "sz", paragraph_style)
         if usual is None:
             usual = find_child(self._defaults, "sz")
         own = self.find_property(properties, "sz", paragraph_style)
-        sizes = (None if size is None else get_attribute(size, "val") for size in (own, usual))
+        sizes = (None if size is None else size.get("val") for size in (own, usual))
         smaller, larger = (to_number(size, _USUAL_SIZE) for size in sizes)
         return smaller < larger
 
-    def is_white(self, properties: "Element | None", paragraph: "Element | None") -> bool:
+    def is_white(self, properties: Element | None, paragraph: Element | None) -> bool:
         """Return whether a run is white, and neither it nor its paragraph has a background."""
         style = get_value(paragraph, "pStyle") or ""
         colour = self.find_property(properties, "color", style)
-        if colour is None or (get_attribute(colour, "val") or "").upper() != "FFFFFF":
+        if colour is None or (colour.get("val", "")).upper() != "FFFFFF":
             return False
         is_shaded = any(find_child(part, "pPr", "shd") is not None for part in self._chain(style))
         return not is_shaded and all(
@@ -138,17 +130,17 @@ class Styles:
             )
         )
 
-    def _with_property(self, style_id: str, name: str) -> "Iterator[Element | None]":
+    def _with_property(self, style_id: str, name: str) -> Iterator[Element | None]:
         """Yield the run properties of a style and of its base styles that contain an element."""
         if style_id not in self._runs:
             chain = self._chain(style_id)
-            self._runs[style_id] = [find_child(style, "rPr") for style in chain]
+            self._runs[style_id] = [style.find("rPr") for style in chain]
         return (part for part in self._runs[style_id] if find_child(part, name) is not None)
 
     def _read(self, style_id: str) -> ParagraphStyle:
         chain = self._chain(style_id)
         names = [(get_value(style, "name") or "").lower() for style in chain]
-        properties = [find_child(style, "pPr") for style in chain]
+        properties = [style.find("pPr") for style in chain]
         lists = [get_value(element, "numPr", "numId") for element in properties]
         list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
         return ParagraphStyle(
@@ -165,7 +157,7 @@ class Styles:
             name=style_id,
         )
 
-    def _chain(self, style_id: str) -> list["Element"]:
+    def _chain(self, style_id: str) -> list[Element]:
         chain: list[Element] = []
         following: str | None = style_id
         while following in self._styles and len(chain) < _DEEPEST:
@@ -214,7 +206,7 @@ class _Reading:
 
     paragraph: Paragraph
     style: str
-    properties: "Element | None" = None
+    properties: Element | None = None
     is_on_page: bool = False
     runs: list[_Run] = field(default_factory=list)
     fields: list[str | None] = field(default_factory=list)
@@ -233,12 +225,12 @@ class TextReader:
         self._left_out = left_out
         self.marks = marks
 
-    def read(self, element: "Element", *, is_on_page: bool = False) -> Paragraph:
+    def read(self, element: Element, *, is_on_page: bool = False) -> Paragraph:
         """Return the text of a paragraph, or of a link in it.
 
         With `is_on_page`, white text is hidden unless it or its paragraph has a background.
         """
-        properties = find_child(element, "pPr")
+        properties = element.find("pPr")
         end = find_child(properties, "rPr")
         style = get_value(properties, "pStyle") or ""
         is_joined = any(find_child(end, name) is not None for name in DELETED)
@@ -250,17 +242,17 @@ class TextReader:
             waiting.extend(reversed(list(self._read_node(waiting.pop(), reading))))
         return _finish(reading)
 
-    def _read_node(self, node: "Element", reading: _Reading) -> "Iterable[Element]":
+    def _read_node(self, node: Element, reading: _Reading) -> Iterable[Element]:
         """Add the text of an element; return the elements in it that are still to be read."""
-        name = local_name(node.tag)
+        name = node.tag
         if name in DELETED:
-            is_text = any(True for _ in find_all(node, "delText"))
+            is_text = any(True for _ in node.iter("delText"))
             self._left_out.add("deleted passage", "marked as deleted", is_text)
         elif name == "oMath":
             border = " " if reading.runs and reading.runs[-1].is_formula else ""
             reading.runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
-        elif name == "fldSimple" and find_child(node, "r") is None:
-            shown = self._end_field(get_attribute(node, "instr") or "")
+        elif name == "fldSimple" and node.find("r") is None:
+            shown = self._end_field(node.get("instr", ""))
             reading.runs.append(_Run(Span(shown)))
         elif name == "r":
             self._read_run(node, reading)
@@ -271,8 +263,8 @@ class TextReader:
             return node
         return ()
 
-    def _read_run(self, run: "Element", reading: _Reading) -> None:
-        properties = find_child(run, "rPr")
+    def _read_run(self, run: Element, reading: _Reading) -> None:
+        properties = run.find("rPr")
         typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
         notes = len(reading.paragraph.notes)
         pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
@@ -282,7 +274,7 @@ class TextReader:
         is_hidden = is_white or self._styles.is_on(properties, "vanish", reading.style)
         if pieces:
             is_begun = is_hidden and not reading.is_hidden
-            self._left_out.add("hidden passage", _WHITE if is_white else HIDDEN, is_begun)
+            self._left_out.add("hidden passage", BACKGROUND if is_white else HIDDEN, is_begun)
             reading.is_hidden = is_hidden
         if is_hidden:
             del reading.paragraph.notes[notes:]
@@ -299,23 +291,23 @@ class TextReader:
             span = Span(text, Script.NOTE if is_mark else script, is_struck)
             reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
 
-    def _find_script(self, properties: "Element | None", style: str) -> Script:
+    def _find_script(self, properties: Element | None, style: str) -> Script:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
         position = self._styles.find_property(properties, "vertAlign", style)
         if position is not None:
-            return _SCRIPTS.get(get_attribute(position, "val") or "", Script.LINE)
+            return _SCRIPTS.get(position.get("val", ""), Script.LINE)
         moved = to_length(get_value(properties, "position"))
         if not moved or not self._styles.is_smaller(properties, style):
             return Script.LINE
         return Script.RAISED if moved > 0 else Script.LOWERED
 
     def _read_pieces(
-        self, run: "Element", reading: _Reading, typeface: str
+        self, run: Element, reading: _Reading, typeface: str
     ) -> Iterator[tuple[str, bool]]:
         """Yield the visible pieces of a run, and whether each is the mark of a note."""
         is_mark = False
         for child in run:
-            name = local_name(child.tag)
+            name = child.tag
             if name == "fldChar":
                 yield self._read_field(child, reading), False
             elif name == "instrText" and reading.fields and reading.fields[-1] is not None:
@@ -332,9 +324,9 @@ class TextReader:
             elif text := _read_sign(child, name, typeface):
                 yield (f"[{text}]" if is_mark and text[0] not in "[(" else text), is_mark
 
-    def _read_field(self, sign: "Element", reading: _Reading) -> str:
+    def _read_field(self, sign: Element, reading: _Reading) -> str:
         """Follow the beginning, the separator or the end of a field; return what a person sees."""
-        kind = get_attribute(sign, "fldCharType")
+        kind = sign.get("fldCharType")
         if kind == "begin":
             shown = "" if reading.instructions else _read_form_field(sign)
             reading.fields.append("")
@@ -362,30 +354,30 @@ class TextReader:
         return ""
 
 
-def walk_shown(parent: "Element | None", ends: Collection[str]) -> "Iterator[Element]":
+def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Element]:
     """Yield the first elements with these names on each branch, without invisible content."""
     waiting = list(reversed(parent)) if parent is not None else []
     while waiting:
         element = waiting.pop()
-        name = local_name(element.tag)
+        name = element.tag
         if name in ends:
             yield element
         elif name not in _LEFT_OUT and name not in DELETED:
             waiting.extend(reversed(element))
 
 
-def name_note(reference: "Element") -> str:
+def name_note(reference: Element) -> str:
     """Return the kind and id of the note to which an element refers."""
-    return f"{NOTES[local_name(reference.tag)]} {get_attribute(reference, 'id')}"
+    return f"{NOTES[reference.tag]} {reference.get('id')}"
 
 
-def has_own_mark(reference: "Element") -> bool:
+def has_own_mark(reference: Element) -> bool:
     """Return whether the author wrote the mark of a note, in the text and in the note."""
-    return get_attribute(reference, "customMarkFollows") in ("1", "true", "on")
+    return reference.get("customMarkFollows") in ("1", "true", "on")
 
 
-def _find_typeface(fonts: "Element | None") -> str:
-    return "" if fonts is None else get_attribute(fonts, "ascii") or ""
+def _find_typeface(fonts: Element | None) -> str:
+    return "" if fonts is None else fonts.get("ascii", "")
 
 
 def _is_monospaced(typeface: str) -> bool:
@@ -403,27 +395,27 @@ def _finish(reading: _Reading) -> Paragraph:
     return paragraph
 
 
-def _read_form_field(sign: "Element") -> str:
+def _read_form_field(sign: Element) -> str:
     """Return the check box, or the chosen entry, of a form field."""
     if (box := find_child(sign, "ffData", "checkBox")) is not None:
-        stated = "checked" if find_child(box, "checked") is not None else "default"
+        stated = "checked" if box.find("checked") is not None else "default"
         return "\u2612" if is_on(box, stated) else "\u2610"
     entries = find_child(sign, "ffData", "ddList")
     chosen = to_number(get_value(entries, "result") or get_value(entries, "default"))
-    shown = [get_attribute(entry, "val") or "" for entry in find_children(entries, "listEntry")]
+    shown = [entry.get("val", "") for entry in find_children(entries, "listEntry")]
     return shown[chosen] if chosen < len(shown) else ""
 
 
-def _read_sign(child: "Element", name: str, typeface: str) -> str:
+def _read_sign(child: Element, name: str, typeface: str) -> str:
     """Return the visible part of a run: text, a symbol, or decorated text (WordArt)."""
     if name == "t":
         return replace_symbols(child.text or "", typeface)
     if name == "sym":
-        code = get_attribute(child, "char") or ""
+        code = child.get("char", "")
         is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")
-        return find_symbol(int(code, 16), get_attribute(child, "font") or "") if is_code else ""
+        return find_symbol(int(code, 16), child.get("font", "")) if is_code else ""
     if name == "pict":
-        texts = (get_attribute(path, "string") or "" for path in find_all(child, "textpath"))
+        texts = (path.get("string", "") for path in child.iter("textpath"))
         return " ".join(texts)
     return _SIGNS.get(name, "")
 

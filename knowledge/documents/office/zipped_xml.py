@@ -7,19 +7,19 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element, ParseError
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, Picture, make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
+BACKGROUND = "text in the colour of its background cannot be seen"
+"""The reason for which text or a value that nobody can see is left out."""
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES
 
@@ -28,7 +28,7 @@ _LONGEST_PAGE_NUMBER = 7
 _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
-_LENGTH = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
+_LENGTH = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?")
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -107,18 +107,17 @@ class ZippedXml:
         except WrongFormatError:
             return None
 
-    def parse(self, name: str) -> "Element":
+    def parse(self, name: str) -> Element:
         """Return the root of an XML part; raise `WrongFormatError`."""
-        return parse_xml(self.read(name), self._expected)
+        return parse_without_namespaces(self.read(name), self._expected)
 
     def relationships(self, name: str) -> Mapping[str, Relationship]:
         """Return the relationships of a part by id; the target of an external one is an URL."""
         folder, _, file = name.rpartition("/")
-        path = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
-        if path not in self._sizes:
-            return {}
+        path = posixpath.join(folder, "_rels", f"{file}.rels")
+        part = self._names.get(path.lower())
         by_id: dict[str, Relationship] = {}
-        for relation in self.parse(path):
+        for relation in () if part is None else self.parse(part):
             target = relation.get("Target", "")
             if not target:
                 continue
@@ -153,10 +152,8 @@ class Properties:
     keywords: tuple[str, ...] = ()
 
 
-def parse_xml(data: bytes, expected: str) -> "Element":
+def parse_xml(data: bytes, expected: str) -> Element:
     """Return the root of an XML document; entity definitions are rejected."""
-    from xml.etree.ElementTree import ParseError
-
     from defusedxml.common import DefusedXmlException
     from defusedxml.ElementTree import fromstring
 
@@ -172,50 +169,51 @@ def parse_xml(data: bytes, expected: str) -> "Element":
     return root
 
 
-def local_name(tag: object) -> str:
-    """Return the name of an element without its namespace; empty for comments."""
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+def parse_without_namespaces(data: bytes, expected: str) -> Element:
+    """Return the root of an XML document whose names have no namespaces.
+
+    An attribute keeps its namespace if the element has another one of the same local name, which
+    is preferred: `id` to `{...}id`.
+    """
+    root = parse_xml(data, expected)
+    for element in root.iter():
+        element.tag = _local_name(element.tag)
+        for name in [name for name in element.attrib if name[0] == "{"]:
+            local = _local_name(name)
+            if local not in element.attrib:
+                element.attrib[local] = element.attrib.pop(name)
+    return root
 
 
-def get_attribute(element: "Element", name: str) -> str | None:
-    """Return an attribute by its name without namespace."""
-    value = element.get(name)
-    if value is not None:
-        return value
-    return next((value for key, value in element.items() if local_name(key) == name), None)
-
-
-def find_child(element: "Element | None", *names: str) -> "Element | None":
-    """Return the descendant at a path of names without namespaces, or None."""
+def find_child(element: Element | None, *names: str) -> Element | None:
+    """Return the descendant at a path of names, or None."""
     for name in names:
         if element is None:
             return None
-        element = next((child for child in element if local_name(child.tag) == name), None)
+        element = element.find(name)
     return element
 
 
-def find_first(parent: "Element | None", *names: str) -> "Element | None":
+def find_first(parent: Element | None, *names: str) -> Element | None:
     """Return the child that has the first of these names, or else the next one, or None."""
     children = (find_child(parent, name) for name in names)
     return next((child for child in children if child is not None), None)
 
 
-def find_children(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the children with a name, regardless of namespaces."""
-    if element is not None:
-        yield from (child for child in element if local_name(child.tag) == name)
+def find_children(element: Element | None, name: str) -> Iterator[Element]:
+    """Yield the children with a name."""
+    return iter(() if element is None else element.findall(name))
 
 
-def find_all(element: "Element | None", name: str) -> "Iterator[Element]":
-    """Yield the descendants with a name, regardless of namespaces."""
-    if element is not None:
-        yield from (child for child in element.iter() if local_name(child.tag) == name)
+def find_all(element: Element | None, name: str) -> Iterator[Element]:
+    """Yield the descendants with a name."""
+    return iter(() if element is None else element.iter(name))
 
 
-def get_value(element: "Element | None", *names: str) -> str | None:
+def get_value(element: Element | None, *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
     child = find_child(element, *names)
-    return None if child is None else get_attribute(child, "val")
+    return None if child is None else child.get("val")
 
 
 def to_number(stated: str | None, default: int = 0) -> int:
@@ -229,19 +227,19 @@ def to_length(stated: str | None) -> float:
     return 0.0 if match is None else float(match[0])
 
 
-def is_on(properties: "Element | None", name: str) -> bool:
+def is_on(properties: Element | None, name: str) -> bool:
     """Return whether a property is present and not explicitly switched off."""
     element = find_child(properties, name)
-    return element is not None and (get_attribute(element, "val") or "true").lower() not in _OFF
+    return element is not None and (element.get("val") or "true").lower() not in _OFF
 
 
-def find_drawn(parent: "Element", archive: ZippedXml, part: str) -> "Iterator[Picture]":
+def find_drawn(parent: Element, archive: ZippedXml, part: str) -> "Iterator[Picture]":
     """Yield the pictures of a drawing in a part, each with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
-    texts = [child.get("descr") or "" for names in described for child in names]
+    texts = [child.get("descr", "") for names in described for child in names]
     relations = archive.relationships(part)
     for blip in find_all(parent, "blip"):
-        relation = relations.get(get_attribute(blip, "embed") or "")
+        relation = relations.get(blip.get("embed", ""))
         if relation is not None:
             picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
             if picture is not None:
@@ -254,12 +252,12 @@ def read_core_properties(archive: ZippedXml) -> Properties:
     return read_properties(None if name is None else archive.parse(name))
 
 
-def read_properties(parent: "Element | None") -> Properties:
+def read_properties(parent: Element | None) -> Properties:
     """Return the properties that the children of an element state."""
     stated: dict[str, str] = {}
     for element in parent if parent is not None else ():
         text = " ".join(clean_text(element.text or "").split())
-        name = local_name(element.tag)
+        name = element.tag
         stated[name] = f"{stated[name]},{text}" if name in stated else text
     keywords = stated.get("keywords") or stated.get("keyword", "")
     words = (word.strip() for word in keywords.replace(";", ",").split(","))
@@ -271,10 +269,27 @@ def read_properties(parent: "Element | None") -> Properties:
     )
 
 
-def count_macros(archive: ZippedXml, left_out: LeftOutCounts) -> None:
-    """Count the parts of a file that contain macros."""
+def make_page(
+    source: str,
+    archive: ZippedXml,
+    stated: Properties,
+    title: str,
+    blocks: Iterable[Block],
+    links: Iterable[tuple[str, str]],
+    left_out: LeftOutCounts,
+) -> Page:
+    """Return the page of a file with its properties; the parts with macros are counted."""
     macros = sum(1 for name in archive.names("") if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
+    return Page(
+        source,
+        title,
+        tuple(blocks),
+        description=stated.description,
+        keywords=stated.keywords,
+        links=tuple(links),
+        left_out=left_out.list(),
+    )
 
 
 def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
@@ -282,6 +297,14 @@ def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
     for line in dict.fromkeys(lines):
         if any(character.isalpha() for character in line) or len(line) > _LONGEST_PAGE_NUMBER:
             yield Block(BlockKind.TEXT, line)
+
+
+def count_field_in_header(literal: str, left_out: LeftOutCounts) -> None:
+    """Count a printed header with fields, unless its literal text is one word, as by default
+    (`Page 1`).
+    """
+    words = sum(map(str.isalpha, literal.split()))
+    left_out.add("printed header", "it has a field such as the number of the page", words > 1)
 
 
 def end_code(lines: list[str]) -> Iterator[Block]:
@@ -297,6 +320,11 @@ def choose_title(stated: str) -> str:
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title
+
+
+@lru_cache(maxsize=4096)
+def _local_name(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 def _explain_old_file(data: bytes, expected: str) -> str:

@@ -27,6 +27,19 @@ def _repeat(piece: str) -> Callable[[], str]:
     return lambda: piece * (SIZE // len(piece))
 
 
+ROW = (
+    '<t:table-row t:number-rows-repeated="9999999"><t:table-cell '
+    't:number-columns-repeated="9999999"><p>7</p></t:table-cell></t:table-row>'
+)
+SHAPE = '<d:frame d:presentation="a" d:style-name="a"><d:text-box><p>7</p></d:text-box></d:frame>'
+
+
+def _write_flat(kind: str, body: str, master: str = "") -> str:
+    """Return a flat OpenDocument file whose only namespaces are `t` and `d`."""
+    masters = f"<master-styles><master-page d:name='m'>{master}</master-page></master-styles>"
+    return f"<x xmlns:t='t' xmlns:d='d'>{masters}<body><{kind}>{body}</{kind}></body></x>"
+
+
 COSTLY: dict[str, dict[str, Callable[[], str]]] = {
     "a.md": {
         "items": _repeat("- a\n"),
@@ -56,6 +69,28 @@ COSTLY: dict[str, dict[str, Callable[[], str]]] = {
         "components": _repeat("<A title="),
         "open comments": _repeat("{/*"),
         "braces": _repeat("<a b={{"),
+    },
+    "a.fods": {
+        "repeated rows": lambda: _write_flat("spreadsheet", f"<table>{ROW * 90}</table>"),
+        "merged cells": lambda: _write_flat(
+            "spreadsheet",
+            f"<table>{ROW.replace('repeated', 'spanned') * 700}</table>",
+        ),
+        "sheets with a long header": lambda: _write_flat(
+            "spreadsheet", "<table/>" * 9000, f"<header>{'<p>a</p>' * 9000}</header>"
+        ),
+    },
+    "a.fodp": {
+        "shapes": lambda: _write_flat("presentation", f"<page>{SHAPE * 9000}</page>"),
+        "slides of a full master": lambda: _write_flat(
+            "presentation", f"<page d:master-page-name='m'>{SHAPE}</page>" * 9000, SHAPE * 900
+        ),
+    },
+    "a.fodt": {
+        "paragraphs in frames": lambda: _write_flat(
+            "text", "<p><d:frame><d:text-box>" * 900 + "</d:text-box></d:frame></p>" * 900
+        ),
+        "lists": lambda: _write_flat("text", "<list><item>" * 900 + "</item></list>" * 900),
     },
     "a.html": {
         "elements in elements": _repeat("<b>"),

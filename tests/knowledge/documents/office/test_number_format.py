@@ -83,6 +83,8 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
     ("code", "value", "shown"),
     [
         ("[$-de-DE]dddd, d. mmmm yy", "45000", "Mittwoch, 15. März 23"),
+        ('[$-411]ggge"年"m"月"d"日"', "46113", "令和8年4月1日"),
+        ("[$-ja-JP]gee.m", "43585", "H31.4"),
         ("[$-415]d mmmm yyyy", "45000", "15 marca 2023"),
         ("[$-454]d mmmm yyyy", "45000", "2023-03-15"),
         ("[>0]0;[=0]0", "-7", "-7"),

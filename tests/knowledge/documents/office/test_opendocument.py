@@ -1,7 +1,10 @@
 import io
+import re
+import struct
 import zipfile
 from pathlib import Path
 
+import olefile
 import pytest
 
 from knowledge.documents.errors import SkippedError, WrongFormatError
@@ -14,7 +17,7 @@ NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
     for name, space in (
         *((name, name) for name in ("office", "style", "text", "table", "presentation")),
-        ("draw", "drawing"),
+        *(("draw", "drawing"), ("fo", "xsl-fo-compatible"), ("svg", "svg-compatible")),
     )
 )
 PRICES = (
@@ -163,7 +166,7 @@ def test_an_old_workbook_shows_errors_and_marks_and_keeps_its_header_after_hidde
         "| Valve | 10^6 m^3 | ~~400~~ 380 € | #DIV/0! | 2023-03-15 |\n"
         "| Seal | 7 l | 12.50 € |  | 2023-03-16 |"
     )
-    assert [part.what for part in page.left_out] == ["value", "hidden row"]
+    assert [part.what for part in page.left_out] == ["hidden row", "value"]
 
 
 @pytest.mark.parametrize(
@@ -417,7 +420,7 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
 
 def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
     frames = "".join(
-        f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:height="1cm"><draw:text-box>'
+        f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:width="3cm" svg:height="1cm"><draw:text-box>'
         f"<text:p>{text}</text:p></draw:text-box></draw:frame>"
         for text, x, y in (("222", 9, 5.5), ("111", 9, 2), ("Fire", 1.5, 5.5), ("Desk", 1.5, 2))
     )
@@ -437,3 +440,165 @@ def test_a_locked_file_is_skipped_with_the_reason() -> None:
 
     with pytest.raises(SkippedError, match="protected by a password"):
         opendocument.read(packed.getvalue(), "a.odt")
+
+
+FONT = re.compile(rb"(\x31\x00[\x10-\x30]\x00..[\x00-\x0f]\x00)(?:\xff\x7f|\x08\x00)", re.DOTALL)
+"""A font of an old workbook in black; its colour follows."""
+COLOURS = (
+    '<style:style style:name="W" style:family="text"><style:text-properties fo:color="#FFFFFF"/>'
+    '</style:style><style:style style:name="dark" style:family="paragraph">'
+    '<style:paragraph-properties fo:background-color="#000080"/></style:style>'
+    '<style:style style:name="C" style:family="table-cell"><style:text-properties '
+    'fo:color="#ffffff"/></style:style><style:style style:name="D" style:family="table-cell" '
+    'style:parent-style-name="C"><style:table-cell-properties fo:background-color="#000080"/>'
+    '</style:style><style:style style:name="S" style:family="table-cell">'
+    '<style:text-properties style:text-line-through-style="solid"/></style:style>'
+    '<style:style style:name="blue" style:family="drawing-page"><style:drawing-page-properties '
+    'draw:fill="solid" draw:fill-color="#000080"/></style:style>'
+)
+FILLS = "".join(
+    f'<style:style style:name="{name}" style:family="graphic"><style:graphic-properties '
+    f'draw:fill="{kind}" draw:fill-color="{colour}"/></style:style>'
+    for name, kind, colour in (("none", "none", ""), ("navy", "solid", "#000080"))
+)
+
+
+def white(text: str) -> str:
+    return f'<text:p>Fee <text:span text:style-name="W">{text}</text:span></text:p>'
+
+
+def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it() -> None:
+    dark = white("5").replace("<text:p>", '<text:p text:style-name="dark">')
+    table = (
+        "<table:table><table:table-row><table:table-cell>"
+        f"{white('6')}</table:table-cell></table:table-row></table:table>"
+    )
+    body = f"<office:text>{white('4')}{dark}{table}{{}}</office:text>"
+
+    page = read(body.format(""), COLOURS)
+    drawn = read(body.format("<text:p><draw:frame/></text:p>"), COLOURS)
+
+    assert page.content.split() == ["Fee", "Fee", "5", "Fee", "6"]
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
+    assert drawn.content.split() == ["Fee", "4", "Fee", "5", "Fee", "6"]
+
+
+@pytest.mark.parametrize("page_style", ["", "blue"])
+def test_white_text_of_a_slide_is_hidden_on_white(page_style: str) -> None:
+    def box(style: str, left: int, text: str) -> str:
+        place = f'svg:x="{left}cm" svg:y="1cm" svg:width="2cm" svg:height="2cm"'
+        frame = f'<draw:frame draw:style-name="{style}" {place}><draw:text-box>'
+        return f"{frame}{white(text)}</draw:text-box></draw:frame>"
+
+    boxes = (box("none", 0, "4"), box("navy", 3, "5"), box("none", 4, "6"), box("other", 9, "7"))
+    page = read(
+        f'<office:presentation><draw:page draw:style-name="{page_style}">{"".join(boxes)}'
+        "</draw:page></office:presentation>",
+        COLOURS + FILLS,
+    )
+
+    shown = ["Fee 4" if page_style else "Fee", "Fee 5", "Fee 6", "Fee 7"]
+    assert [block.text for block in page.blocks[1:]] == shown
+
+
+@pytest.mark.parametrize("has_conditions", [False, True])
+def test_white_values_of_a_sheet_are_hidden_unless_a_condition_may_change_it(
+    *, has_conditions: bool
+) -> None:
+    value = '<table:table-cell table:style-name="{}" office:value-type="float" office:value="{}"'
+    cells = "".join(
+        f"{value.format(style, number)}>{text}</table:table-cell>"
+        for style, number, text in (
+            ("D", 1, "<text:p>1</text:p>"),
+            ("C", 2, "<text:p>2</text:p>"),
+            ("C", 3, ""),
+        )
+    )
+    rule = (
+        "<table:conditional-formats><table:conditional-format "
+        'table:target-range-address="P.A1:P.B1"><table:condition '
+        'table:apply-style-name="S"/></table:conditional-format>'
+        "</table:conditional-formats>"
+    )
+    page = read(
+        f'<office:spreadsheet><table:table table:name="P"><table:table-row>{cells}'
+        f"</table:table-row>{rule if has_conditions else ''}</table:table></office:spreadsheet>",
+        COLOURS,
+    )
+
+    assert page.blocks[1].text.split("\n")[-1] == ("| 1 | 2 | 3 |" if has_conditions else "1")
+    what = [(part.what, part.names) for part in page.left_out]
+    assert (("conditional strikethrough", ("P.A1:P.B1",)) in what) == has_conditions
+
+
+def test_white_values_of_an_old_workbook_are_hidden() -> None:
+    white = FONT.sub(rb"\g<1>\t\0", (FILES / "prices.xls").read_bytes())
+
+    page = xls.read(white, "a.xls")
+
+    assert "Premium" not in page.content
+    assert ("value", "text in the colour of its background cannot be seen") in [
+        (part.what, part.reason) for part in page.left_out
+    ]
+
+
+def record(kind: int, data: bytes = b"") -> bytes:
+    return struct.pack("<HH", kind, len(data)) + data
+
+
+STRUCK = 9
+"""The number of the font of `states.xls` that is struck out."""
+
+
+def box(kind: int, *texts: str) -> bytes:
+    """Return an object of a kind with a text, struck out from its fourth character on."""
+    length = sum(map(len, texts))
+    runs = struct.pack("<HHIHHI", 3, STRUCK, 0, length, 0, 0)
+    return b"".join(
+        (
+            record(0x5D, struct.pack("<HHHHH", 0x15, 6, kind, 1, 0)),
+            record(0x1B6, struct.pack("<10xHHI", length, len(runs), 0)),
+            *(record(0x3C, b"\x01" + text.encode("utf-16-le")) for text in texts),
+            record(0x3C, runs),
+        )
+    )
+
+
+def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted() -> None:
+    with olefile.OleFileIO(FILES / "states.xls") as file:
+        stream = file.openstream("Workbook").read().rstrip(b"\0").removesuffix(b"\n")
+    chart = record(0x809, b"\0\6\x20\0") + record(0x14, b"\1\0\0X") + record(0xA)
+    header = b"&LInternal&RPage &P of &N"
+    parts = (
+        record(0x14, struct.pack("<HB", len(header), 0) + header),
+        *(box(6, "Fee400", " euros"), box(0x19, "of a note"), box(0xB, "Agreed")),
+        *(record(0x5D, struct.pack("<HHH", 0x15, 2, 5)), chart, box(0x1E, "By May")),
+    )
+
+    page = xls.read(stream + b"".join(parts) + record(0xA), "a.xls")
+
+    texts = [block.text for block in page.blocks]
+    assert texts[1] == "Internal"
+    assert texts[-2:] == ["Fee~~400 euros~~", "By ~~May~~"]
+    assert [part.what for part in page.left_out] == [
+        "form control", "chart", "printed header", "hidden row", "value",
+    ]  # fmt: skip
+
+
+def test_printed_headers_of_a_sheet_are_read_and_those_with_fields_are_counted() -> None:
+    styles = (
+        '<style:style style:name="t" style:family="table" style:master-page-name="M"/>'
+        '<style:master-page style:name="M"><style:header><text:p>QP-114</text:p><text:p>'
+        "Page <text:page-number>1</text:page-number> of the list</text:p></style:header>"
+        "</style:master-page>"
+    )
+    sheet = (
+        '<table:table table:name="{}" table:style-name="t"><table:table-row><table:table-cell>'
+        "{}</table:table-cell></table:table-row></table:table>"
+    )
+
+    sheets = sheet.format("A", "<text:p>7</text:p>") + sheet.format("B", "")
+    page = read(f"<office:spreadsheet>{sheets}</office:spreadsheet>", styles)
+
+    assert page.content == "## A\n\nQP-114\n\n7"
+    assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]

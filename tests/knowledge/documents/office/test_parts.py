@@ -57,6 +57,7 @@ def paragraph(text: str, properties: str = "", run: str = "") -> str:
         ('<w:sym w:font="Wingdings" w:char="F0FC"/>', "✓"),
         ('<w:sym w:font="Unknown" w:char="F0FC"/>', "\ufffd"),
         ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf0b1</w:t>', "±"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>aé = 45</w:t>', "αé = 45"),
         ('<w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked/></w:checkBox>'
          "</w:ffData></w:fldChar>", "☒"),
         ("<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>点</w:t></w:r>"

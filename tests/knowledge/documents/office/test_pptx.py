@@ -1,16 +1,22 @@
 import io
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import permutations, starmap
 
 import pptx
 import pytest
+from pptx.dml.color import RGBColor
+from pptx.enum.dml import MSO_THEME_COLOR
 from pptx.oxml import parse_xml
 from pptx.oxml.ns import nsdecls
 from pptx.presentation import Presentation
+from pptx.shapes.autoshape import Shape
+from pptx.slide import _Background
 from pptx.util import Inches
 
 from knowledge.documents.office import pptx as pptx_reader
 from knowledge.documents.page import Block, BlockKind, Page
+
+WHITE, DARK = starmap(RGBColor, ((255, 255, 255), (31, 56, 100)))
 
 
 def read(deck: Presentation) -> Page:
@@ -114,3 +120,72 @@ def test_a_footer_and_the_text_of_a_master_are_read_once() -> None:
             properties.append(parse_xml(f'<p:ph {nsdecls("p")} type="{kind}"/>'))
 
     assert [block.text for block in read(deck).blocks] == ["Draft 3", "QP-114", "Step 1", "Step 2"]
+
+
+def add_text(shape: Shape, text: str, colour: RGBColor) -> Shape:
+    shape.text_frame.text = text
+    shape.text_frame.paragraphs[0].runs[0].font.color.rgb = colour
+    return shape
+
+
+def fill(shape: Shape | _Background, colour: RGBColor) -> None:
+    shape.fill.solid()
+    shape.fill.fore_color.rgb = colour
+
+
+def test_text_in_the_colour_of_its_background_is_no_text() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+
+    def box(at: int, text: str, colour: RGBColor = WHITE) -> Shape:
+        place = (Inches(at), Inches(1), Inches(1), Inches(1))
+        return add_text(slide.shapes.add_textbox(*place), text, colour)
+
+    box(0, "hidden on the page")
+    fill(box(2, "on a dark box"), DARK)
+    fill(box(4, "hidden on its box", DARK), DARK)
+    box(2, "in front of the dark box")
+    themed = box(6, "hidden by the theme").text_frame.paragraphs[0].runs[0]
+    themed.font.color.theme_color = MSO_THEME_COLOR.BACKGROUND_1
+    table = slide.shapes.add_table(1, 2, 0, 0, Inches(1), Inches(1)).table
+    for cell, text in zip(table.iter_cells(), ("hidden in a cell", "in a cell"), strict=True):
+        add_text(cell, text, WHITE)
+    fill(table.cell(0, 0), WHITE)
+
+    page = read(deck)
+
+    assert [block.text for block in page.blocks[1:]] == [
+        "on a dark box", "in front of the dark box", "in a cell",
+    ]  # fmt: skip
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 4)]
+
+
+def test_white_text_on_a_slide_that_is_not_white_is_kept() -> None:
+    deck = pptx.Presentation()
+    for at, text in enumerate(("Hidden", "On blue", "On the blue master")):
+        slide = deck.slides.add_slide(deck.slide_layouts[5 + at // 2])
+        if at == 1:
+            fill(slide.background, DARK)
+        if at == 2:
+            fill(deck.slide_master.background, DARK)
+        box = slide.shapes.add_textbox(0, Inches(5), Inches(1), Inches(1))
+        add_text(box, text, WHITE)
+    deck.slides[0].background.fill.background()
+
+    assert [block.text for block in read(deck).blocks if not block.level] == [
+        "On blue", "On the blue master",
+    ]  # fmt: skip
+
+
+def test_letters_in_a_symbol_typeface_and_symbols_are_written_as_shown() -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    frame = slide.shapes.add_textbox(0, 0, Inches(1), Inches(1)).text_frame
+    frame.text = "a = "
+    frame.paragraphs[0].runs[0].font.name = "Symbol"
+    run = frame.paragraphs[0].add_run()
+    run.text = "\uf0b3 5 or ten"
+    typeface = parse_xml(f'<a:sym {nsdecls("a")} typeface="Symbol"/>')
+    run.font._element.append(typeface)  # noqa: SLF001 - the library has no symbols
+
+    assert read(deck).blocks[1].text == "α = ≥ 5 or ten"

@@ -6,6 +6,8 @@ from knowledge.documents.page import Page
 NAMESPACE = "urn:schemas-microsoft-com:office:spreadsheet"
 STYLES = """<Styles><Style ss:ID="n"><NumberFormat ss:Format="00000"/></Style>
 <Style ss:ID="s"><Font ss:StrikeThrough="1"/></Style><Style ss:ID="s2" ss:Parent="s"/>
+<Style ss:ID="w"><Font ss:Color="#FFFFFF"/></Style><Style ss:ID="b" ss:Parent="w">
+<Interior ss:Color="#1F3864" ss:Pattern="Solid"/></Style>
 <Style ss:ID="d"><NumberFormat ss:Format="dd.mm.yyyy"/></Style></Styles>"""
 
 
@@ -73,3 +75,12 @@ def test_hidden_rows_columns_and_sheets_and_formulas_without_a_result_are_counte
         ("formula", 1),
         ("hidden sheet", 1),
     }
+
+
+def test_white_values_are_hidden_on_cells_without_a_colour() -> None:
+    row = cell("margin", stated='ss:StyleID="w"') + cell("rent", stated='ss:StyleID="b"')
+
+    page = read(f"{HEADER}<Row>{row}</Row>")
+
+    assert page.blocks[1].text.split("\n")[-1] == "|  | rent |  |  |"
+    assert [(part.what, part.count) for part in page.left_out] == [("value", 1)]

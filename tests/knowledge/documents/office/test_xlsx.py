@@ -172,7 +172,8 @@ def test_conditions_that_strike_out_cells_are_reported() -> None:
     workbook.active.conditional_formatting.add("A2:B3", rule)
 
     assert [str(part) for part in read(workbook).left_out] == [
-        "1 conditional strikethrough left out: conditions are not evaluated"
+        "1 conditional strikethrough left out (Prices!A2:B3): conditions are not evaluated, so "
+        "values there may be struck out in the workbook"
     ]
 
 
@@ -210,7 +211,7 @@ def test_names_of_parts_are_equal_regardless_of_case() -> None:
     assert "| A | Jena |" in page.content
 
 
-def test_white_values_are_hidden_where_nothing_can_be_behind_them() -> None:
+def test_values_in_the_colour_of_their_cells_are_hidden_unless_a_condition_may_change_it() -> None:
     workbook = workbook_of(("Flat", "Rent"), ("1A", 640), ("margin", 18), ("deposit", 2))
     dark = DifferentialStyle(fill=PatternFill(bgColor="1F3864"))
     rule = Rule(type="expression", dxf=dark, formula=["TRUE"])
@@ -219,13 +220,16 @@ def test_white_values_are_hidden_where_nothing_can_be_behind_them() -> None:
         workbook.active[place].font = Font(color="FFFFFF")
     for place in ("A1", "B1"):
         workbook.active[place].fill = PatternFill("solid", fgColor="1F3864")
+    workbook.active["C2"] = "margin 21"
+    workbook.active["C2"].font = Font(color="1F3864")
+    workbook.active["C2"].fill = PatternFill("solid", fgColor="1F3864")
 
     page = read(workbook)
 
     tables = [block.text.split("\n")[2:] for block in page.blocks[1:]]
     assert tables == [["| 1A | 640 |"], ["| deposit | 2 |"]]
     assert page.blocks[1].text.startswith("| Flat | Rent |")
-    assert [(part.what, part.count) for part in page.left_out] == [("value", 2)]
+    assert [(part.what, part.count) for part in page.left_out] == [("value", 3)]
 
 
 def test_printed_headers_are_read_and_those_with_fields_are_counted() -> None:
