@@ -30,7 +30,7 @@ from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
 from knowledge.documents.page import Page
-from knowledge.documents.snippets import load_pictures, read_with_snippets
+from knowledge.documents.snippets import load_beside, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
@@ -298,7 +298,7 @@ class _Ingestion:
         size = 0
         try:
             data = await self._load(file)
-            beside = await asyncio.to_thread(load_pictures, file, data, place.groups)
+            beside = await asyncio.to_thread(load_beside, file, data, place.groups)
             items, size = await self._split(file, place, data), len(data)
         except (OSError, ReadingError) as raised:
             error = raised
@@ -308,7 +308,7 @@ class _Ingestion:
         opened = _OpenFile(file, place, root, allowance)
         for item in items:
             opened.allowance.documents += 1
-            item = replace(item, pictures=beside) if beside else item
+            item = replace(item, beside=beside) if beside else item
             await self._reading.put(
                 partial(self._read, item, opened), partial(self._receive, opened=opened)
             )
@@ -499,7 +499,7 @@ class _Ingestion:
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
         text = hashlib.sha256(prefix + item.data)
-        for address, data in item.pictures.items():
+        for address, data in item.beside.items():
             text.update(address.encode() + hashlib.sha256(data).digest())
         located = hashlib.sha256(
             f"{replace(place, repeated=())!r}\0{item.source}".encode()

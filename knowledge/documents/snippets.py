@@ -1,5 +1,5 @@
-"""Finds the text files and pictures to which a page refers, in the ingested folder or its
-repository.
+"""Finds the text files, pictures and style sheets to which a page refers, in the ingested folder or
+its repository; style sheets also in the archive of the page.
 
 Supported are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
 `literalinclude` of Sphinx and MyST. Only files with a suffix in `TEXT_SUFFIXES` are read. Hidden
@@ -11,14 +11,20 @@ Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`,
 """
 
 import os
+import posixpath
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from html import unescape
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from knowledge.documents.errors import ReadingError
+from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
+from knowledge.documents.furniture import WEBSITES
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
@@ -65,13 +71,22 @@ _MOST_RANGES = 50
 Read = Callable[[str], str | None]
 """Returns the text of a file, or None and warns."""
 _BESIDE = frozenset(
-    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".rst", ".adoc", ".asciidoc"}
+    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".aspx", ".rst", ".adoc", ".asciidoc"}
 )
 _OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
 _ADDRESS = re.compile(
     rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
     re.IGNORECASE,
 )
+_WITH_SHEETS = WEBSITES | {".aspx"}
+_SHEET = re.compile(
+    rb"(?<=[\"'])[ \t]{0,3}([^\"'<>:\n]{1,300}\.css)(?=[\"'?#])"
+    rb"|(?<=[=(])[ \t]{0,3}([^\s\"'()<>=:]{1,300}\.css)(?=[\s)>?#])",
+    re.IGNORECASE,
+)
+_MOST_SHEETS = 100
+_LARGEST_SHEETS = 4_000_000
+_HEAD_OF_SHEET = 20_000
 _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 """Possible locations of a URL that begins with a slash, below a parent folder of the page."""
 
@@ -178,6 +193,64 @@ class _Snippets:
         return not is_hidden and not self._rules.find(target).groups
 
 
+class _Nearby:
+    """Reads the files near a page by their addresses."""
+
+    def __init__(self, file: FoundFile, groups: Sequence[str]) -> None:
+        self._file = file
+        self._groups = groups
+        self._rules = FolderRules()
+        self._page = file.location
+        self._limit = None if file.top is None else find_repository(file.top) or file.top
+        if isinstance(file, ArchivedFile):
+            self._page = file.location / file.member.filename
+            self._limit = file.location
+
+    def read(self, address: str, largest: int, *, is_exact: bool = False) -> bytes | None:
+        """Return the first file that the address may mean and that has at most `largest` bytes.
+
+        With `is_exact`, a relative address means only a file relative to the page.
+        """
+        places = self._list_places(unquote(address))
+        for target in islice(places, 1) if is_exact and address[:1] != "/" else places:
+            try:
+                data = self._read(target, largest)
+            except (OSError, ReadingError):
+                continue
+            if data is not None:
+                return data
+        return None
+
+    def _read(self, target: Path, largest: int) -> bytes | None:
+        if self._limit is None:
+            return None
+        inner = target.relative_to(self._limit)
+        if any(part.startswith(".") for part in inner.parts) or is_private(inner):
+            return None
+        stated = self._rules.find(target).groups
+        if stated and not (self._groups and set(self._groups) <= set(stated)):
+            return None
+        if isinstance(self._file, ArchivedFile):
+            return self._file.archive.read_shared(inner.parts, largest)
+        if not target.is_file() or target.stat().st_size > largest:
+            return None
+        return FoundFile(PurePosixPath(inner), target, self._limit).read()
+
+    def _list_places(self, address: str) -> Iterator[Path]:
+        """Yield the paths that an address may mean, first the one relative to the page."""
+        limit = self._limit
+        if limit is None or "\0" in address or "://" in address or address.startswith("//"):
+            return
+        name = address.lstrip("/")
+        folder = Path(os.path.realpath(self._page)).parent
+        while folder.is_relative_to(limit):
+            for public in _PUBLIC_FOLDERS if address.startswith("/") else ("",):
+                target = Path(os.path.realpath(folder / public / name))
+                if target.is_relative_to(limit):
+                    yield target
+            folder = folder.parent
+
+
 def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
     """Return the bytes of a file in which references are replaced by the files.
 
@@ -227,8 +300,8 @@ def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
             yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
-def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
-    """Return the pictures of a page, by the addresses that it uses for them.
+def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
+    """Return the pictures and style sheets of a page, by the addresses that it uses for them.
 
     These are the pictures fetched with the page or, if there are none, files in the folder, or in
     the repository around it, that are neither hidden nor restricted to groups other than those that
@@ -237,21 +310,13 @@ def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[s
     if file.pictures:
         kept = ((address, FoundFile(file.path, path)) for address, path in file.pictures.items())
         return {address: picture.read() for address, picture in kept if picture.location.exists()}
-    if file.top is None or file.path.suffix.lower() not in _BESIDE:
+    if file.path.suffix.lower() not in _BESIDE:
         return {}
-    limit = find_repository(file.top) or file.top
-    rules = FolderRules()
-    pictures: dict[str, bytes] = {}
-    left = MOST_BYTES
-    for match in _ADDRESS.finditer(data):
-        address = match[1].decode("utf-8", "replace")
-        if address in pictures or len(pictures) >= MOST_PICTURES:
-            continue
-        picture = _read_beside(file, address, limit, rules, groups)
-        if picture is not None and len(picture) <= left:
-            pictures[address] = picture
-            left -= len(picture)
-    return pictures
+    nearby = _Nearby(file, groups)
+    beside = {} if isinstance(file, ArchivedFile) else _load_pictures(nearby, data)
+    if file.path.suffix.lower() in _WITH_SHEETS:
+        beside.update(_load_stylesheets(nearby, data))
+    return beside
 
 
 def _follow_fence(fence: str | None, line: str) -> str | None:
@@ -368,33 +433,39 @@ def _write_directive(indent: str, code: list[str] | None, options: dict[str, str
     yield ""
 
 
-def _read_beside(
-    file: FoundFile, address: str, limit: Path, rules: FolderRules, groups: Sequence[str]
-) -> bytes | None:
-    for target in _list_places(file, unquote(address), limit):
-        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
-        if is_hidden or is_private(target.relative_to(limit)) or not target.is_file():
+def _load_pictures(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
+    pictures: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for match in _ADDRESS.finditer(data):
+        address = match[1].decode("utf-8", "replace")
+        if address in pictures or len(pictures) >= MOST_PICTURES:
             continue
-        try:
-            stated = rules.find(target).groups
-            if stated and not (groups and set(groups) <= set(stated)):
-                continue
-            if target.stat().st_size <= LARGEST_PICTURE:
-                return FoundFile(PurePosixPath(target.name), target, limit).read()
-        except (OSError, ReadingError):
-            continue
-    return None
+        picture = nearby.read(address, LARGEST_PICTURE)
+        if picture is not None and len(picture) <= left:
+            pictures[address] = picture
+            left -= len(picture)
+    return pictures
 
 
-def _list_places(file: FoundFile, address: str, limit: Path) -> Iterator[Path]:
-    """Yield the paths that an address may mean, first the one relative to the page."""
-    if "\0" in address or "://" in address or address.startswith("//"):
-        return
-    name = address.lstrip("/")
-    folder = Path(os.path.realpath(file.location)).parent
-    while folder.is_relative_to(limit):
-        for public in _PUBLIC_FOLDERS if address.startswith("/") else ("",):
-            target = Path(os.path.realpath(folder / public / name))
-            if target.is_relative_to(limit):
-                yield target
-        folder = folder.parent
+def _load_stylesheets(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
+    """Return the style sheets of a page, and those that they import, by their addresses relative to
+    the page, without queries.
+    """
+    waiting = deque(_list_sheets(data, ""))
+    sheets: dict[str, bytes] = {}
+    left = _LARGEST_SHEETS
+    while waiting and len(sheets) < _MOST_SHEETS:
+        address = waiting.popleft()
+        sheet = nearby.read(address, left, is_exact=True) if address not in sheets else None
+        if sheet is not None:
+            sheets[address] = sheet
+            left -= len(sheet)
+            waiting.extend(_list_sheets(sheet[:_HEAD_OF_SHEET], posixpath.dirname(address)))
+    return sheets
+
+
+def _list_sheets(data: bytes, folder: str) -> Iterator[str]:
+    """Yield the addresses of style sheets in a page or at the beginning of a style sheet."""
+    for match in islice(_SHEET.finditer(data), _MOST_SHEETS):
+        address = unescape((match[1] or match[2]).decode("utf-8", "replace"))
+        yield posixpath.normpath(posixpath.join(folder, address)) if folder else address

@@ -4,16 +4,16 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.appearance import STRUCK
 from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
 from knowledge.documents.markup.hidden_elements import remove_hidden
+from knowledge.documents.markup.style_sheets import STRUCK, FindFile
 from knowledge.documents.notation import (
     NUMBERINGS,
     Formula,
@@ -255,23 +255,20 @@ class BlockWriter:
 
 
 def read(
-    data: bytes, source: str, find_stylesheet: Callable[[str], str | None] | None = None
+    data: bytes, source: str, find_file: FindFile = lambda _: None, *, is_book: bool = False
 ) -> Page:
     """Return the page; its title is its first heading or, if there is none, the title in its
     head.
 
-    `find_stylesheet` returns a style sheet by its address if the page is a part of a book, which is
-    read completely; other pages have the navigation of a website around their content.
+    `find_file` returns its style sheets. A part of a book is read completely; other pages have the
+    navigation of a website around their content.
     """
     text, warnings = decode(data, find_charset(data))
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     name_icons(tree)
-    if find_stylesheet is not None:
-        _insert_stylesheets(tree, find_stylesheet)
-    is_book = find_stylesheet is not None
-    left_out = remove_hidden(tree, is_book=is_book)
+    left_out = remove_hidden(tree, find_file, is_book=is_book)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
@@ -383,18 +380,6 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
 def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
     headings = [block for block in blocks if block.level == 1]
     return headings[0].text if headings else _line(tree, "title")
-
-
-def _insert_stylesheets(
-    tree: LexborHTMLParser, find_stylesheet: Callable[[str], str | None]
-) -> None:
-    """Replace the links to style sheets with their text."""
-    for link in tree.css("link[rel~=stylesheet]"):
-        css = find_stylesheet(link.attributes.get("href") or "")
-        style = LexborHTMLParser("<style></style>").css_first("style")
-        if css is not None and style is not None:
-            style.inner_html = css.replace("</", "<\\/")
-            link.replace_with(style)
 
 
 def _find_content(
