@@ -53,7 +53,8 @@ _IMPORT = re.compile(
     r"@import\s{1,9}(?:url\(\s{0,9})?[\"']?([^\"'()\s;]{1,500})[\"']?\s{0,9}\)?([^;{}]{0,500});"
 )
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
-_BRACE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|([{}])")
+_BRACE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|([{}])")
+_AT_RULES = re.compile(r"\A(?:\s*@[^;]*;)+")
 _SELECTOR = re.compile(r"(?:[^,()]|\([^()]*(?:\([^()]*\)[^()]*)*\))+")
 _WHEN = re.compile(
     r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
@@ -74,6 +75,18 @@ _SCREEN_PIXELS = 1280
 _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
 
 
+@dataclass(slots=True)
+class AppliedStyles:
+    """The declarations for each element of a page, by its id in memory, for the text generated
+    `before` or `after` its content, and those for the element `AT_FIRST`, before it is opened.
+
+    `is_complete`: all style sheets of the page were applied with everything that they declare.
+    """
+
+    declarations: dict[tuple[int, str], Declarations]
+    is_complete: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """A selector with its declarations; the rule with the highest `rank` applies.
@@ -91,18 +104,6 @@ class _Rule:
     @property
     def is_dynamic(self) -> bool:
         return self.rank[0]
-
-
-@dataclass(slots=True)
-class AppliedStyles:
-    """The declarations for each element of a page, by its id in memory, for the text generated
-    `before` or `after` its content, and those for the element `AT_FIRST`, before it is opened.
-
-    `is_complete`: all style sheets of the page were applied with everything that they declare.
-    """
-
-    declarations: dict[tuple[int, str], Declarations]
-    is_complete: bool
 
 
 def apply_stylesheets(
@@ -271,9 +272,11 @@ def _list_blocks(css: str) -> Iterator[tuple[str, str]]:
     for brace in _BRACE.finditer(css):
         if not brace[1]:
             continue
-        text, begin = css[begin : brace.start()], brace.end()
-        body, _, prelude = text.rpartition(";") if brace[1] == "{" else (text, "", "")
-        outer = opened[-1]
+        outer, text, begin = opened[-1], css[begin : brace.start()], brace.end()
+        body, prelude = text, ""
+        if brace[1] == "{":
+            text = text if outer else _AT_RULES.sub("", text)
+            body, _, prelude = text.rpartition(";") if outer else ("", "", text)
         if outer and body.strip():
             yield outer, body
         if brace[1] == "{":
