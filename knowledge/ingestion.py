@@ -417,7 +417,7 @@ class _Ingestion:
         is_line = formats.holds_many(file.path)
         if isinstance(error, SkippedError):
             self._ledger.skip(source, str(error))
-            self._ledger.keep(place.name)
+            self._keep(file, place)
             return
         if isinstance(error, NoTextError) and not is_line:
             self._ledger.warn(source, "the document contains no text")
@@ -426,7 +426,11 @@ class _Ingestion:
         if is_line:
             self._ledger.keep_all()
         else:
-            self._ledger.keep(place.name)
+            self._keep(file, place)
+
+    def _keep(self, file: FoundFile, place: Location) -> None:
+        for name in (place.name, _name_fully(file, place)):
+            self._ledger.keep(name)
 
     async def _describe(self, read: _ReadDocument, opened: _OpenFile) -> None:
         prepared, content_hash, source = read.preparation, read.content_hash, read.place
@@ -439,6 +443,8 @@ class _Ingestion:
         for left_out in page.left_out:
             self._ledger.leave_out(source, left_out)
         language = find_stated_language(page) or self._language_of(make_sample(page))
+        if language in opened.place.other_languages and page.id is None:
+            page = replace(page, name=_name_fully(opened.file, opened.place))
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, source):
             return
@@ -573,6 +579,10 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror}"
     return str(error)
+
+
+def _name_fully(file: FoundFile, place: Location) -> str:
+    return f"{place.name}{file.path.suffix.lower()}"
 
 
 def _text_part(content_hash: str) -> str:

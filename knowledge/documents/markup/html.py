@@ -173,7 +173,8 @@ class BlockWriter:
             term, self._term = self._term, ""
             mark = ":" if term[-1:].isalnum() else ""
             text = f"{term}{mark} {text}" if term else text
-            self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
+            is_link = is_link and not term
+            self._write(Block(BlockKind.TEXT, text, is_link=is_link, is_paragraph=True))
         else:
             depth = len(self._markers) - 1
             text = text.replace("\n", f"\n{' ' * (2 * depth + len(self._markers[-1]) + 1)}")
