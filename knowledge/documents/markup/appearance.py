@@ -44,15 +44,29 @@ _LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|e
 _PIXELS = {"px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 0.16}
 _FAR = -400.0
 _TINY = 1.0
-_LEAST_OPACITY = 0.06
-_SHIFTS = ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
+_MARGINS = ("margin-left", "margin-top", "text-indent")
+_SIDES = ("left", "top", "right", "bottom")
 _SIZES = ("width", "height", "max-width", "max-height")
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
 _NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
-_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
-_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
-_TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
-_NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
+_REMOVING = {
+    "display": re.compile(r"none\Z"),
+    "content-visibility": re.compile("hidden"),
+    "opacity": re.compile(r"(?:0?\.0[0-5]?\d*|0|[0-5](?:\.\d*)?%)\Z"),
+    "filter": re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)"),
+}
+"""Values that hide an element."""
+_CLIPPING = {
+    "clip-path": _NO_CLIP,
+    "-webkit-clip-path": _NO_CLIP,
+    "clip": re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]"),
+    "transform": re.compile(
+        r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]|translate(?:x|y|3d)?\(\s*-(?:[4-9]\d\d|\d{4,9})"
+    ),
+    "scale": re.compile(r"0\Z"),
+    "zoom": re.compile(r"0(?:\.0*)?%?\Z"),
+}
+"""Values that clip an element, make it a point, or move it off screen."""
 TRANSPARENT = "transparent"
 UNKNOWN = "unknown"
 """The background is a picture or a gradient, or is defined in another file."""
@@ -62,19 +76,13 @@ _LEAST_ALPHA = 0.06
 _COLOUR_NAMES: dict[str, Colour] = {
     name: (code >> 16, code >> 8 & 255, code & 255)
     for name, code in {
-        "white": 0xFFFFFF, "black": 0, "red": 0xFF0000, "lime": 0xFF00, "blue": 0xFF,
-        "yellow": 0xFFFF00, "aqua": 0xFFFF, "cyan": 0xFFFF, "fuchsia": 0xFF00FF,
-        "magenta": 0xFF00FF, "silver": 0xC0C0C0, "gray": 0x808080, "grey": 0x808080,
-        "maroon": 0x800000, "olive": 0x808000, "green": 0x8000, "purple": 0x800080,
-        "teal": 0x8080, "navy": 0x80, "orange": 0xFFA500, "snow": 0xFFFAFA,
-        "ghostwhite": 0xF8F8FF, "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0,
-        "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA, "azure": 0xF0FFFF,
-        "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
+        "white": 0xFFFFFF, "black": 0, "snow": 0xFFFAFA, "ghostwhite": 0xF8F8FF,
+        "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0, "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA,
+        "azure": 0xF0FFFF, "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
         "lavenderblush": 0xFFF0F5, "oldlace": 0xFDF5E6, "linen": 0xFAF0E6,
-        "gainsboro": 0xDCDCDC, "lightgray": 0xD3D3D3, "lightgrey": 0xD3D3D3,
-        "darkgray": 0xA9A9A9, "darkgrey": 0xA9A9A9, "dimgray": 0x696969, "dimgrey": 0x696969,
     }.items()
 }  # fmt: skip
+"""Colours that cannot be told from white or black; others are compared by name."""
 _HEX = re.compile(r"#?([0-9a-f]{3,8})\Z")
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]{0,80})\)\Z")
 _NUMBER = re.compile(r"-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})%?")
@@ -156,13 +164,10 @@ def compute_styles(tag: str, attributes: Attributes, ruled: Declarations) -> Dec
 
 def hides_subtree(styles: Declarations, *, may_be_moved: bool = False) -> bool:
     """Return whether the element is hidden with all its children, regardless of their styles."""
-    is_hidden = (
-        styles.get("display") == "none"
-        or styles.get("content-visibility") == "hidden"
-        or _is_faint(styles)
-    )
-    is_moved = _is_clipped(styles) or _is_far_away(styles) or _is_collapsed(styles)
-    return is_hidden or (is_moved and not may_be_moved)
+    if _has_value(styles, _REMOVING):
+        return True
+    is_moved = _has_value(styles, _CLIPPING) or _is_far_away(styles) or _is_collapsed(styles)
+    return is_moved and not may_be_moved
 
 
 def font_is_tiny(styles: Declarations) -> bool | None:
@@ -266,36 +271,17 @@ def _size_of_font(font: str) -> str:
     return match[0] if match else ""
 
 
-def _is_faint(styles: Declarations) -> bool:
-    opacity = styles.get("opacity", "1")
-    match = _LENGTH.match(opacity)
-    value = float(match[1]) / (100 if match[2] == "%" else 1) if match else 1.0
-    return value < _LEAST_OPACITY or _NO_OPACITY.search(styles.get("filter", "")) is not None
-
-
-def _is_clipped(styles: Declarations) -> bool:
-    clip = styles.get("clip-path", "") or styles.get("-webkit-clip-path", "")
-    if _NO_CLIP.search(clip) or _NO_RECTANGLE.search(styles.get("clip", "")):
-        return True
-    transform = styles.get("transform", "")
-    return (
-        _NO_SCALE.search(transform) is not None
-        or styles.get("scale", "1") == "0"
-        or _pixels(styles.get("zoom", "1")) == 0
+def _has_value(styles: Declarations, patterns: Mapping[str, re.Pattern[str]]) -> bool:
+    return any(
+        name in patterns and patterns[name].search(value) is not None
+        for name, value in styles.items()
     )
 
 
 def _is_far_away(styles: Declarations) -> bool:
-    placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
-    for name in _SHIFTS:
-        pixels = _pixels(styles.get(name, ""))
-        moved = (
-            placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
-        )
-        if moved and pixels is not None and pixels <= _FAR:
-            return True
-    shift = _TRANSLATED.search(styles.get("transform", ""))
-    return shift is not None and (_pixels(shift[1]) or 0) <= _FAR
+    is_placed = styles.get("position", "static") != "static" or "float" in styles
+    names = (*_MARGINS, *(_SIDES if is_placed else ()))
+    return any((_pixels(styles.get(name, "")) or 0) <= _FAR for name in names)
 
 
 def _is_collapsed(styles: Declarations) -> bool:
