@@ -297,7 +297,7 @@ class _Ingestion:
         error: Exception | None = None
         size = 0
         try:
-            data = await self._load(file)
+            data = await self._load(file, place.groups)
             beside = await asyncio.to_thread(load_beside, file, data, place.groups)
             items, size = await self._split(file, place, data), len(data)
         except (OSError, ReadingError) as raised:
@@ -398,10 +398,12 @@ class _Ingestion:
             "that contains both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
         )
 
-    async def _load(self, file: FoundFile) -> bytes:
+    async def _load(self, file: FoundFile, groups: Sequence[str]) -> bytes:
         warnings: list[str] = []
         missing: list[str] = []
-        data = await asyncio.to_thread(read_with_snippets, file, warnings.append, missing.append)
+        data = await asyncio.to_thread(
+            read_with_snippets, file, warnings.append, missing.append, groups
+        )
         self._missing_files += [(str(file.path), name) for name in missing]
         for warning in warnings[:MOST_FAILURES]:
             self._ledger.warn(str(file.path), warning)

@@ -91,108 +91,6 @@ _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 """Possible locations of a URL that begins with a slash, below a parent folder of the page."""
 
 
-class _Snippets:
-    """Resolves the references of one file."""
-
-    def __init__(self, file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> None:
-        self._file = file
-        self._warn = warn
-        self._note_missing = note_missing
-        self._left = _MOST_SNIPPETS
-        self._limit = None if file.top is None else find_repository(file.top) or file.top
-        self._rules = FolderRules()
-
-    def resolve(self, lines: list[str]) -> Iterator[str]:
-        in_block = False
-        code: str | None = None
-        for line in lines:
-            bare = line.rstrip("\r")
-            code = _follow_fence(code, bare)
-            if (single := _LINE.match(bare)) is not None:
-                yield from self._find(single[2], single[1])
-            elif (braced := _BRACED.match(bare)) is not None:
-                yield from self._find_braced(*braced.groups(), is_fenced=code is not None)
-            elif _FENCE.match(bare) is not None:
-                in_block = not in_block
-            elif in_block:
-                if bare.strip():
-                    yield from self._find(bare.strip(), "")
-            elif _SECTION.search(bare) is None:
-                yield line
-
-    def _find(self, reference: str, indent: str) -> Iterator[str]:
-        if reference.startswith(";"):
-            return
-        name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
-        text = self.find_text(name)
-        if text is None:
-            return
-        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
-
-    def _find_braced(
-        self, indent: str, name: str, options: str, *, is_fenced: bool
-    ) -> Iterator[str]:
-        """Yield the lines named by `{* file ln[2:5,8] *}` as fenced code."""
-        text = self.find_text(name)
-        if text is None:
-            return
-        chosen = _CHOSEN_LINES.search(options)
-        lines = text.split("\n")
-        if chosen is not None:
-            lines = _take_lines(lines, chosen[1].replace(":", "-"))
-        lines = list(_take_part(lines, ""))
-        suffix = PurePosixPath(name).suffix.lower()
-        if is_fenced or suffix in _MARKDOWN:
-            yield from (f"{indent}{line}" for line in lines)
-        else:
-            yield from _write_fence(indent, lines, {"language": suffix[1:]})
-
-    def find_text(self, name: str) -> str | None:
-        """Return the text of a file to which the page refers, or None with a warning."""
-        self._left -= 1
-        if self._left < 0:
-            self._warn(f"only {_MOST_SNIPPETS} files are included in a page")
-            return None
-        is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
-        text = self._read(name) if is_text else None
-        if text is None:
-            self._note_missing(name)
-        return text
-
-    def _read(self, name: str) -> str | None:
-        for candidate in self._candidates(name):
-            try:
-                data = candidate.read()
-            except (OSError, ReadingError):
-                continue
-            if len(data) <= _LARGEST_SNIPPET:
-                return data.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n")
-        return None
-
-    def _candidates(self, name: str) -> Iterator[FoundFile]:
-        """Yield the paths that a name may mean: below the page's folder, or below one of its
-        parents.
-        """
-        top, limit = self._file.top, self._limit
-        if top is None or limit is None or "\0" in name or name.startswith(("/", "~")):
-            return
-        folder = Path(os.path.realpath(self._file.location)).parent
-        while folder.is_relative_to(limit):
-            target = Path(os.path.realpath(folder / name))
-            if target.is_relative_to(top):
-                may_be_read = not is_private(target.relative_to(top))
-            else:
-                may_be_read = target.is_relative_to(limit) and self._is_public(target, limit)
-            if may_be_read:
-                yield FoundFile(PurePosixPath(target.relative_to(limit)), target, limit)
-            folder = folder.parent
-
-    def _is_public(self, target: Path, limit: Path) -> bool:
-        """Return whether a file outside the folder is neither hidden nor restricted to groups."""
-        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
-        return not is_hidden and not self._rules.find(target).groups
-
-
 class _Nearby:
     """Reads the files near a page by their addresses."""
 
@@ -251,11 +149,81 @@ class _Nearby:
             folder = folder.parent
 
 
-def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
+class _Snippets:
+    """Resolves the references of one file."""
+
+    def __init__(self, nearby: _Nearby, warn: Warn, note_missing: Warn) -> None:
+        self._nearby = nearby
+        self._warn = warn
+        self._note_missing = note_missing
+        self._left = _MOST_SNIPPETS
+
+    def resolve(self, lines: list[str]) -> Iterator[str]:
+        in_block = False
+        code: str | None = None
+        for line in lines:
+            bare = line.rstrip("\r")
+            code = _follow_fence(code, bare)
+            if (single := _LINE.match(bare)) is not None:
+                yield from self._find(single[2], single[1])
+            elif (braced := _BRACED.match(bare)) is not None:
+                yield from self._find_braced(*braced.groups(), is_fenced=code is not None)
+            elif _FENCE.match(bare) is not None:
+                in_block = not in_block
+            elif in_block:
+                if bare.strip():
+                    yield from self._find(bare.strip(), "")
+            elif _SECTION.search(bare) is None:
+                yield line
+
+    def _find(self, reference: str, indent: str) -> Iterator[str]:
+        if reference.startswith(";"):
+            return
+        name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
+        text = self.find_text(name)
+        if text is None:
+            return
+        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+
+    def _find_braced(
+        self, indent: str, name: str, options: str, *, is_fenced: bool
+    ) -> Iterator[str]:
+        """Yield the lines named by `{* file ln[2:5,8] *}` as fenced code."""
+        text = self.find_text(name)
+        if text is None:
+            return
+        chosen = _CHOSEN_LINES.search(options)
+        lines = text.split("\n")
+        if chosen is not None:
+            lines = _take_lines(lines, chosen[1].replace(":", "-"))
+        lines = list(_take_part(lines, ""))
+        suffix = PurePosixPath(name).suffix.lower()
+        if is_fenced or suffix in _MARKDOWN:
+            yield from (f"{indent}{line}" for line in lines)
+        else:
+            yield from _write_fence(indent, lines, {"language": suffix[1:]})
+
+    def find_text(self, name: str) -> str | None:
+        """Return the text of a file to which the page refers, or None with a warning."""
+        self._left -= 1
+        if self._left < 0:
+            self._warn(f"only {_MOST_SNIPPETS} files are included in a page")
+            return None
+        is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
+        data = self._nearby.read(name, _LARGEST_SNIPPET) if is_text else None
+        if data is None:
+            self._note_missing(name)
+            return None
+        return data.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n")
+
+
+def read_with_snippets(
+    file: FoundFile, warn: Warn, note_missing: Warn, groups: Sequence[str] = ()
+) -> bytes:
     """Return the bytes of a file in which references are replaced by the files.
 
     Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
-    missing files.
+    missing files. `groups` may read the page.
     """
     data = file.read()
     is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
@@ -265,7 +233,7 @@ def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str]
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-    snippets = _Snippets(file, warn, note_missing)
+    snippets = _Snippets(_Nearby(file, groups), warn, note_missing)
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))

@@ -57,11 +57,10 @@ class _Removal:
         self.words = 0
         self._tree = tree
         self._is_book = is_book
-        applied = apply_stylesheets(tree, find_file, is_book=is_book)
-        self._ruled = applied.declarations
+        self._ruled, is_complete = apply_stylesheets(tree, find_file, is_book=is_book)
         self._has_generated = any(place for _, place in self._ruled)
         self._counters = Counters()
-        self._has_stylesheets = not applied.is_complete
+        self._has_stylesheets = not is_complete
         self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -75,18 +76,6 @@ _SCREEN_PIXELS = 1280
 _HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
 
 
-@dataclass(slots=True)
-class AppliedStyles:
-    """The declarations for each element of a page, by its id in memory, for the text generated
-    `before` or `after` its content, and those for the element `AT_FIRST`, before it is opened.
-
-    `is_complete`: all style sheets of the page were applied with everything that they declare.
-    """
-
-    declarations: dict[tuple[int, str], Declarations]
-    is_complete: bool
-
-
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """A selector with its declarations; the rule with the highest `rank` applies.
@@ -98,30 +87,29 @@ class _Rule:
     selector: str
     declarations: Declarations
     generated: str
+    is_dynamic: bool
     rank: tuple[bool, int, int, int]
     names: frozenset[str]
-
-    @property
-    def is_dynamic(self) -> bool:
-        return self.rank[0]
 
 
 def apply_stylesheets(
     tree: LexborHTMLParser, find_file: FindFile, *, is_book: bool = False
-) -> AppliedStyles:
-    """Return the styles that the style sheets of a page assign to its elements.
+) -> tuple[dict[tuple[int, str], Declarations], bool]:
+    """Return what the style sheets of a page declare for each element, by its id in memory, for the
+    text generated `before` or `after` its content, and for the element `AT_FIRST`, before it is
+    opened; and whether all of it was applied.
 
     The scripts of a website open what its style sheets hide, such as tabs and answers, and nothing
     says which of it. So style sheets in files hide elements only on pages without scripts, and in
     books.
     """
-    may_hide = is_book or not _has_scripts(tree)
+    applied: dict[tuple[int, str], Declarations] = {}
+    may_hide, is_complete = is_book or not _has_scripts(tree), True
     names = _list_names(tree)
-    applied = AppliedStyles({}, is_complete=True)
     rules: list[tuple[_Rule, bool]] = []
-    for css, is_file in _list_sheets(tree, find_file):
+    for css, is_file in islice(_list_sheets(tree, find_file), _MOST_SHEETS):
         is_whole = may_hide or not is_file
-        applied.is_complete = applied.is_complete and is_whole and css is not None
+        is_complete = is_complete and is_whole and css is not None
         found = (rule for rule in _parse_rules(css or "") if rule.names <= names)
         rules += ((rule, is_whole) for rule in found)
     rules.sort(key=lambda rule: rule[0].rank)
@@ -131,14 +119,14 @@ def apply_stylesheets(
         except SelectolaxError:
             continue
         is_kept = is_whole or rule.generated
-        stated = [(rule.generated, rule.declarations if is_kept else _leave_shown(rule))]
+        stated = {rule.generated: rule.declarations if is_kept else _leave_shown(rule)}
         if not (rule.is_dynamic or rule.generated):
-            stated.append((AT_FIRST, rule.declarations))
+            stated[AT_FIRST] = rule.declarations
         for node in nodes:
-            for name, declarations in stated:
-                before = applied.declarations.get((node.mem_id, name), {})
-                applied.declarations[node.mem_id, name] = cascade(before, declarations)
-    return applied
+            for name, declarations in stated.items():
+                before = applied.get((node.mem_id, name), {})
+                applied[node.mem_id, name] = cascade(before, declarations)
+    return applied, is_complete
 
 
 def cascade(*sources: Declarations) -> dict[str, str]:
@@ -174,21 +162,6 @@ def parse_declarations(style: str) -> dict[str, str]:
     return cascade(*declarations)
 
 
-def list_imports(css: str, address: str) -> Iterator[tuple[str, str]]:
-    """Yield the addresses of the style sheets that a style sheet imports, relative to the page, and
-    the media for which they apply; `address` is that of the style sheet.
-    """
-    for match in _IMPORT.finditer(_COMMENT.sub("", css[:_LONGEST_HEAD])):
-        if "://" not in match[1]:
-            joined = posixpath.join(posixpath.dirname(address), cut_query(match[1]))
-            yield posixpath.normpath(joined), match[2]
-
-
-def cut_query(address: str) -> str:
-    """Return the address of a file without its query and fragment."""
-    return address.partition("#")[0].partition("?")[0].strip()
-
-
 def _has_scripts(tree: LexborHTMLParser) -> bool:
     types = (node.attributes.get("type") or _CODE_TYPES[0] for node in tree.css("script"))
     runs = any(name in stated.lower() for stated in types for name in _CODE_TYPES)
@@ -206,41 +179,30 @@ def _list_sheets(tree: LexborHTMLParser, find_file: FindFile) -> Iterator[tuple[
     """Yield the text of each style sheet in order, None if it cannot be read, and whether it is a
     file.
     """
-    left = [_MOST_SHEETS]
     for node in tree.css(_SHEETS):
         stated = node.attributes
         is_off = "disabled" in stated or "alternate" in (stated.get("rel") or "").lower().split()
         is_instead = node.parent is not None and node.parent.tag == "noscript"
-        if is_off or is_instead or not _media_hold(stated.get("media") or ""):
-            continue
-        if node.tag == "style":
-            css = node.text()
-            yield from ((text, True) for text in _read_imports(css, "", find_file, left))
-            yield css, False
-        else:
-            address = cut_query(stated.get("href") or "")
-            yield from ((text, True) for text in _read_file(address, find_file, left))
+        if not (is_off or is_instead) and _media_hold(stated.get("media") or ""):
+            embedded = node.text() if node.tag == "style" else None
+            yield from _read_sheet(embedded, _cut_query(stated.get("href") or ""), find_file)
 
 
-def _read_file(
-    address: str, find_file: FindFile, left: list[int], depth: int = 0
-) -> Iterator[str | None]:
-    """Yield the style sheets that a file imports, then its own text; `left` is the number of files
-    that may still be read.
-    """
-    left[0] -= 1
-    data = find_file(address) if left[0] >= 0 and depth <= _DEEPEST_IMPORT else None
-    css = None if data is None else data.decode("utf-8-sig", "replace")
-    yield from _read_imports(css or "", address, find_file, left, depth)
-    yield css
+def _read_sheet(
+    embedded: str | None, address: str, find_file: FindFile, depth: int = 0
+) -> Iterator[tuple[str | None, bool]]:
+    """Yield the style sheets that a style sheet imports, then its own text."""
+    data = find_file(address) if embedded is None else None
+    css = embedded if data is None else data.decode("utf-8-sig", "replace")
+    for imported, media in _IMPORT.findall(_COMMENT.sub("", (css or "")[:_LONGEST_HEAD])):
+        if depth < _DEEPEST_IMPORT and _media_hold(media):
+            joined = posixpath.join(posixpath.dirname(address), _cut_query(imported))
+            yield from _read_sheet(None, posixpath.normpath(joined), find_file, depth + 1)
+    yield css, embedded is None
 
 
-def _read_imports(
-    css: str, address: str, find_file: FindFile, left: list[int], depth: int = 0
-) -> Iterator[str | None]:
-    for imported, media in list_imports(css, address):
-        if _media_hold(media):
-            yield from _read_file(imported, find_file, left, depth + 1)
+def _cut_query(address: str) -> str:
+    return address.partition("#")[0].partition("?")[0].strip()
 
 
 @lru_cache(maxsize=64)
@@ -317,7 +279,8 @@ def _make_rule(selector: str, styles: Declarations) -> _Rule | None:
         len(_CLASS.findall(weighed)),
         len(_ELEMENT.findall(weighed)),
     )
-    return _Rule(selector, styles, generated[1] if generated else "", rank, frozenset(names))
+    place = generated[1] if generated else ""
+    return _Rule(selector, styles, place, is_dynamic, rank, frozenset(names))
 
 
 def _leave_shown(rule: _Rule) -> Declarations:
