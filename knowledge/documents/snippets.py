@@ -92,10 +92,16 @@ _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 
 
 class _Nearby:
-    """Reads the files near a page by their addresses."""
+    """Reads the files near a page by their addresses.
 
-    def __init__(self, file: FoundFile, groups: Sequence[str]) -> None:
+    With `may_be_hidden`, they may be in a hidden folder of the ingested folder.
+    """
+
+    def __init__(
+        self, file: FoundFile, groups: Sequence[str], *, may_be_hidden: bool = False
+    ) -> None:
         self._file = file
+        self._open = file.top if may_be_hidden else None
         self._groups = groups
         self._rules = FolderRules()
         self._page = file.location
@@ -123,7 +129,9 @@ class _Nearby:
         if self._limit is None:
             return None
         inner = target.relative_to(self._limit)
-        if any(part.startswith(".") for part in inner.parts) or is_private(inner):
+        is_open = self._open is not None and target.is_relative_to(self._open)
+        is_hidden = not is_open and any(part.startswith(".") for part in inner.parts)
+        if is_hidden or is_private(inner):
             return None
         stated = self._rules.find(target).groups
         if stated and not (self._groups and set(self._groups) <= set(stated)):
@@ -233,7 +241,7 @@ def read_with_snippets(
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-    snippets = _Snippets(_Nearby(file, groups), warn, note_missing)
+    snippets = _Snippets(_Nearby(file, groups, may_be_hidden=True), warn, note_missing)
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))

@@ -36,7 +36,10 @@ from knowledge.documents.page import (
 )
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
-_UNREAD = "script style noscript template iframe object embed canvas rt .katex-html"
+_NUMBERS_OF_LINES = ".linenos .linenodiv .lineno .lntd:first-child .line>.ln .hljs-ln-numbers"
+_UNREAD = (
+    f"script style noscript template iframe object embed canvas rt .katex-html {_NUMBERS_OF_LINES}"
+)
 _AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
 _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
@@ -79,7 +82,7 @@ _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
 _GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
-_ARRANGED = "table, h1, h2, h3, h4, h5, h6"
+_ARRANGED = "table, pre, h1, h2, h3, h4, h5, h6"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
 _VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
