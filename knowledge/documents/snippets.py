@@ -25,6 +25,7 @@ from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
 from knowledge.documents.furniture import WEBSITES
+from knowledge.documents.page import make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
@@ -53,7 +54,7 @@ _CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
 _CODE_FENCE = re.compile(r"[ \t>]{0,40}(`{3,20}|~{3,20})")
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
-_LINES = re.compile(r"(\d{0,7})(?::(\d{0,7}))?\Z")
+_LINES = re.compile(r"[\d:, ]{1,200}\Z")
 _MOST_SNIPPETS = 100
 _LARGEST_SNIPPET = 256 * 1024
 
@@ -65,8 +66,13 @@ _DIRECTIVE = re.compile(
     r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
 )
 _OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
-_RANGE = re.compile(r"(\d{0,7})(-?)(\d{0,7})\Z")
+_RANGE = re.compile(r"(\d{0,7})([:-]?)(\d{0,7})\Z")
 _MOST_RANGES = 50
+_BORDERS = (
+    ("start-after", True, 1), ("start-at", True, 0),
+    ("end-before", False, 0), ("end-at", False, 1),
+)  # fmt: skip
+"""Options that state a line by a text in it, whether the part begins there, and how far behind."""
 
 Read = Callable[[str], str | None]
 """Returns the text of a file, or None and warns."""
@@ -203,7 +209,7 @@ class _Snippets:
         chosen = _CHOSEN_LINES.search(options)
         lines = text.split("\n")
         if chosen is not None:
-            lines = _take_lines(lines, chosen[1].replace(":", "-"))
+            lines = _take_lines(lines, chosen[1])
         lines = list(_take_part(lines, ""))
         suffix = PurePosixPath(name).suffix.lower()
         if is_fenced or suffix in _MARKDOWN:
@@ -307,11 +313,8 @@ def _take_part(lines: list[str], part: str) -> Iterator[str]:
     """Return the lines that `part` selects: `2:5`, a section, or all; section markers are
     removed.
     """
-    numbers = _LINES.match(part)
-    if part and numbers is not None:
-        first = int(numbers[1] or 1)
-        last = int(numbers[2]) if numbers[2] else len(lines)
-        lines = lines[max(first - 1, 0) : last]
+    if part and _LINES.match(part) is not None:
+        lines = _take_lines(lines, part if ":" in part else f"{part}:")
     elif part:
         lines = list(_take_section(lines, part))
     yield from (line for line in lines if _SECTION.search(line) is None)
@@ -356,13 +359,12 @@ def _find(name: str, options: dict[str, str], read: Read) -> list[str] | None:
 def _cut_part(lines: list[str], options: dict[str, str]) -> list[str]:
     if options.get("lines"):
         lines = _take_lines(lines, options["lines"])
-    for option, behind in (("start-after", 1), ("start-at", 0)):
-        if options.get(option):
-            first = _find_line(lines, options[option])
-            lines = lines[first + behind :] if first is not None else []
-    for option, included in (("end-before", 0), ("end-at", 1)):
-        last = _find_line(lines, options[option]) if options.get(option) else None
-        lines = lines if last is None else lines[: last + included]
+    for option, is_start, behind in _BORDERS:
+        text = options.get(option)
+        if text:
+            found = (place for place, line in enumerate(lines) if text in line)
+            place = next(found, len(lines)) + behind
+            lines = lines[place:] if is_start else lines[:place]
     return lines
 
 
@@ -378,24 +380,13 @@ def _take_lines(lines: list[str], ranges: str) -> list[str]:
     return chosen
 
 
-def _find_line(lines: list[str], text: str) -> int | None:
-    return next((place for place, line in enumerate(lines) if text in line), None)
-
-
 def _write_fence(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
     if code is None:
         return
-    fence = "`" * (max((_count_ticks(line) for line in code), default=0) + 3)
     caption = options.get("caption", "").replace('"', "'")
     title = f' title="{caption}"' if caption else ""
-    yield f"{indent}{fence}{options.get('language', '')}{title}"
-    yield from (indent + line for line in code)
-    yield indent + fence
-
-
-def _count_ticks(line: str) -> int:
-    bare = line.lstrip()
-    return len(bare) - len(bare.lstrip("`"))
+    block = make_code("\n".join(code), f"{options.get('language', '')}{title}")
+    yield from (indent + line for line in block.text.split("\n"))
 
 
 def _write_directive(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:

@@ -178,4 +178,4 @@ def test_code_is_not_searched_for_further_snippets(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("other")
     (tmp_path / "a.md").write_text("```{literalinclude} a.py\n```\n")
 
-    assert read(tmp_path) == ("``````py\n{* b.txt *}\n```\n``````\n", [])
+    assert read(tmp_path) == ("````py\n{* b.txt *}\n```\n````\n", [])
