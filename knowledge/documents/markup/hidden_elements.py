@@ -58,7 +58,7 @@ class _Removal:
         self._tree = tree
         self._is_book = is_book
         self._ruled, is_complete = apply_stylesheets(tree, find_file, is_book=is_book)
-        self._has_generated = any(place for _, place in self._ruled)
+        self._has_generated = any(place in ("before", "after") for _, place in self._ruled)
         self._counters = Counters()
         self._has_stylesheets = not is_complete
         self._controlled = find_controlled(tree)
