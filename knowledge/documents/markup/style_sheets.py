@@ -113,6 +113,7 @@ def apply_stylesheets(
         found = (rule for rule in _parse_rules(css or "") if rule.names <= names)
         rules += ((rule, is_whole) for rule in found)
     rules.sort(key=lambda rule: rule[0].rank)
+    generates = any(rule.generated for rule, _ in rules)
     for rule, is_whole in rules[-_MOST_RULES:]:
         try:
             nodes = tree.css(rule.selector)
@@ -120,7 +121,7 @@ def apply_stylesheets(
             continue
         is_kept = is_whole or rule.generated
         stated = {rule.generated: rule.declarations if is_kept else _leave_shown(rule)}
-        if not (rule.is_dynamic or rule.generated):
+        if generates and not (rule.is_dynamic or rule.generated):
             stated[AT_FIRST] = rule.declarations
         for node in nodes:
             for name, declarations in stated.items():
