@@ -34,6 +34,7 @@ _SIGN = re.compile(
 )
 _FENCE = re.compile(r"^([ \t]*)(?=\\*(?:```|~~~))")
 _MINUS = re.compile(r"^([ \t]*)(?=\\*-[ \t]+[.,]?\d)", re.MULTILINE)
+_DASH = re.compile(r"^([ \t]*)(?=\\*-[ \t])", re.MULTILINE)
 _OPENING = re.compile(
     r"\A(?P<indent>[ \t]*)"
     r"(?:(?P<mark>>|\+(?=[ \t]|\Z)|\#{1,6}(?=[ \t]|\Z)|(?:-[ \t]*)+\Z)|(?P<underline>=+[ \t]*\Z)"
@@ -69,9 +70,11 @@ class _Lists:
         return False
 
 
-def keep_literal(paragraph: str) -> str:
+def keep_literal(paragraph: str, *, may_list: bool = True) -> str:
     """Return a paragraph that neither opens code without closing it, nor turns the minus sign of a
     number at the beginning of a line into the sign of an item.
+
+    With `may_list`, a `- ` before anything else may be such a sign, because an author typed it.
     """
     lines = paragraph.split("\n")
     for start, end in fences(paragraph):
@@ -81,7 +84,7 @@ def keep_literal(paragraph: str) -> str:
         if end == start + 1 or not last.startswith(marks) or last.strip(sign):
             # Not closed, so it reaches to the end, with every other fence in it.
             lines[start:] = (_FENCE.sub(r"\1\\", line) for line in lines[start:])
-    return _MINUS.sub(r"\1\\", "\n".join(lines))
+    return (_MINUS if may_list else _DASH).sub(r"\1\\", "\n".join(lines))
 
 
 def as_markdown(text: str) -> str:

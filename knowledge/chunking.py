@@ -302,7 +302,9 @@ def _pieces(block: Block, links: tuple[Link, ...]) -> Iterator[_Piece]:
     elif block.kind is BlockKind.TABLE:
         parts, joint, repeatable = _table_parts(block.text), "\n\n", False
     else:
-        text = block.text if block.kind is BlockKind.ITEM else keep_literal(block.text)
+        text = block.text
+        if block.kind is not BlockKind.ITEM:
+            text = keep_literal(text, may_list=not block.is_paragraph)
         parts, joint, repeatable = _text_parts(text), " ", True
     first = "\n" if block.kind is BlockKind.ITEM else "\n\n"
     following = joint

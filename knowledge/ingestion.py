@@ -30,7 +30,7 @@ from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
 from knowledge.documents.page import Page
-from knowledge.documents.snippets import load_pictures, read_with_snippets
+from knowledge.documents.snippets import load_beside, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
@@ -298,8 +298,8 @@ class _Ingestion:
         error: Exception | None = None
         size = 0
         try:
-            data = await self._load(file)
-            beside = await asyncio.to_thread(load_pictures, file, data, place.groups)
+            data = await self._load(file, place.groups)
+            beside = await asyncio.to_thread(load_beside, file, data, place.groups)
             items, size = await self._split(file, place, data), len(data)
         except (OSError, ReadingError) as raised:
             error = raised
@@ -309,7 +309,7 @@ class _Ingestion:
         opened = _OpenFile(file, place, root, allowance)
         for item in items:
             opened.allowance.documents += 1
-            item = replace(item, pictures=beside) if beside else item
+            item = replace(item, beside=beside) if beside else item
             await self._reading.put(
                 partial(self._read, item, opened), partial(self._receive, opened=opened)
             )
@@ -399,10 +399,12 @@ class _Ingestion:
             "that contains both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
         )
 
-    async def _load(self, file: FoundFile) -> bytes:
+    async def _load(self, file: FoundFile, groups: Sequence[str]) -> bytes:
         warnings: list[str] = []
         missing: list[str] = []
-        data = await asyncio.to_thread(read_with_snippets, file, warnings.append, missing.append)
+        data = await asyncio.to_thread(
+            read_with_snippets, file, warnings.append, missing.append, groups
+        )
         self._missing_files += [(str(file.path), name) for name in missing]
         for warning in warnings[:MOST_FAILURES]:
             self._ledger.warn(str(file.path), warning)
@@ -418,7 +420,7 @@ class _Ingestion:
         is_line = formats.holds_many(file.path)
         if isinstance(error, SkippedError):
             self._ledger.skip(source, str(error))
-            self._ledger.keep(place.name)
+            self._keep(file, place)
             return
         if isinstance(error, NoTextError) and not is_line:
             self._ledger.warn(source, "the document contains no text")
@@ -427,7 +429,11 @@ class _Ingestion:
         if is_line:
             self._ledger.keep_all()
         else:
-            self._ledger.keep(place.name)
+            self._keep(file, place)
+
+    def _keep(self, file: FoundFile, place: Location) -> None:
+        for name in (place.name, _name_fully(file, place)):
+            self._ledger.keep(name)
 
     async def _describe(self, read: _ReadDocument, opened: _OpenFile) -> None:
         prepared, content_hash, source = read.preparation, read.content_hash, read.place
@@ -440,6 +446,8 @@ class _Ingestion:
         for left_out in page.left_out:
             self._ledger.leave_out(source, left_out)
         language = find_stated_language(page) or self._language_of(make_sample(page))
+        if language in opened.place.other_languages and page.id is None:
+            page = replace(page, name=_name_fully(opened.file, opened.place))
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, source):
             return
@@ -500,7 +508,7 @@ class _Ingestion:
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
         text = hashlib.sha256(prefix + item.data)
-        for address, data in item.pictures.items():
+        for address, data in item.beside.items():
             text.update(address.encode() + hashlib.sha256(data).digest())
         located = hashlib.sha256(
             f"{replace(place, repeated=())!r}\0{item.source}".encode()
@@ -574,6 +582,10 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror}"
     return str(error)
+
+
+def _name_fully(file: FoundFile, place: Location) -> str:
+    return f"{place.name}{file.path.suffix.lower()}"
 
 
 def _text_part(content_hash: str) -> str:

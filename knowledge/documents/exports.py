@@ -44,6 +44,7 @@ MOST_UNPACKED_BYTES = 2_000_000_000
 HIGHEST_RATIO = 200
 """Maximum ratio of unpacked to packed bytes; text has a ratio of up to about 20."""
 _SMALL = 1_000_000
+_MOST_KEPT = 16
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)
 _LOCKED = 0x1
 _OTHER_ARCHIVES = {
@@ -77,6 +78,8 @@ class ZipArchive:
                 f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked; this one has "
                 f"{size}"
             )
+        self._named = {tuple(_split(member)): member for member in self.members}
+        self._kept: dict[tuple[str, ...], bytes] = {}
         self._left = MOST_UNPACKED_BYTES
         self._lock = threading.Lock()
 
@@ -93,6 +96,19 @@ class ZipArchive:
         if self._left < 0:
             raise TooLargeError(f"an archive can have at most {MOST_UNPACKED_BYTES} bytes unpacked")
         return data
+
+    def read_shared(self, path: tuple[str, ...], largest: int) -> bytes | None:
+        """Return a file to which many pages of the archive may refer, by its folders and its name,
+        or None if there is none of at most `largest` bytes; raises a `ReadingError`.
+        """
+        member = self._named.get(path)
+        if member is None or _find_fault(member, list(path)) or member.file_size > largest:
+            return None
+        if path not in self._kept:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[path] = self.read(member)
+        return self._kept[path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,14 +83,14 @@ class Item:
     """The bytes of one document: a whole file, one of its lines, or a page extracted from it.
 
     `is_record`: the bytes are a record of a prepared document, see `interchange.json_lines`.
-    `pictures` are adjacent files, by the addresses that the document uses for them.
+    `beside` are pictures and style sheets, by the addresses that the document uses for them.
     """
 
     source: str
     data: bytes
     place: str
     is_record: bool = False
-    pictures: Mapping[str, bytes] = field(default_factory=dict)
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def holds_many(path: PurePosixPath) -> bool:
@@ -145,7 +145,7 @@ def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, located according to its path; raise a `ReadingError`."""
     try:
-        page = collect_pictures(_read(item, path.suffix.lower(), location), item.pictures)
+        page = collect_pictures(_read(item, path.suffix.lower(), location), item.beside)
         if page.files:
             from knowledge.documents.recognition import read_pictures
 
@@ -248,6 +248,10 @@ def _read_file(item: Item, suffix: str) -> Page:
         if suffix != right and item.data.startswith(sign):
             raise WrongFormatError(f"the name ends with {suffix}, but the content is {right}")
     try:
+        if READERS[suffix] == "markup.html":
+            from knowledge.documents.markup import html
+
+            return html.read(item.data, item.source, item.beside.get)
         return find_reader(READERS[suffix])(item.data, item.source)
     except WrongFormatError as error:
         if item.data:

@@ -29,6 +29,8 @@ class Location:
     itself cannot change. `is_foreign`: the page was written by a third party and cannot choose its
     id. `is_reply`: the page is a reply to a message in another file and need not repeat it.
     `repeated` is boilerplate of the website, see `knowledge.documents.furniture`.
+    `other_languages` are those that other files with this name state in theirs, such as `a.de.md`
+    beside `a.md`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Location:
     version: str = ""
     is_reply: bool = False
     repeated: tuple[str, ...] = ()
+    other_languages: tuple[str, ...] = ()
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folder names and the title; an index page represents its folder."""
@@ -87,6 +90,10 @@ def tell_apart(places: Mapping[PurePosixPath, Location]) -> dict[PurePosixPath, 
     """Return the locations of files; of those with one name and language, such as `a.md` and
     `a.txt`, all but the first are named with their suffix.
     """
+    languages: dict[str, set[str]] = {}
+    for place in places.values():
+        if place.language is not None:
+            languages.setdefault(place.name, set()).add(place.language.partition("-")[0])
     taken: set[tuple[str, str | None]] = set()
     own = {(place.name, place.language) for place in places.values()}
     apart: dict[PurePosixPath, Location] = {}
@@ -96,7 +103,8 @@ def tell_apart(places: Mapping[PurePosixPath, Location]) -> dict[PurePosixPath, 
             name += path.suffix.lower()
         taken.add((name, place.language))
         own.add((name, place.language))
-        apart[path] = replace(place, name=name)
+        others = languages.get(place.name, ()) if place.language is None else ()
+        apart[path] = replace(place, name=name, other_languages=tuple(sorted(others)))
     return apart
 
 

@@ -59,7 +59,8 @@ class Block:
 
     `level` is 1 to 6 for a heading and 0 otherwise. `anchor` identifies a location: the section of
     a heading, or the text that follows any other block (a page of a PDF). `is_link`: the block
-    contains only link labels. `pictures` are in the block or below it.
+    contains only link labels. `pictures` are in the block or below it. `is_paragraph`: the format
+    states items as such, so this text has none.
     """
 
     kind: BlockKind
@@ -68,6 +69,7 @@ class Block:
     anchor: str | None = None
     is_link: bool = False
     pictures: tuple[Picture, ...] = ()
+    is_paragraph: bool = False
 
 
 @dataclass(frozen=True, slots=True)

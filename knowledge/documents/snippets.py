@@ -1,5 +1,5 @@
-"""Finds the text files and pictures to which a page refers, in the ingested folder or its
-repository.
+"""Finds the text files, pictures and style sheets to which a page refers, in the ingested folder or
+its repository; style sheets also in the archive of the page.
 
 Supported are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
 `literalinclude` of Sphinx and MyST. Only files with a suffix in `TEXT_SUFFIXES` are read. Hidden
@@ -11,14 +11,21 @@ Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`,
 """
 
 import os
+import posixpath
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from html import unescape
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from knowledge.documents.errors import ReadingError
+from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
+from knowledge.documents.furniture import WEBSITES
+from knowledge.documents.page import make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
@@ -47,7 +54,7 @@ _CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
 _CODE_FENCE = re.compile(r"[ \t>]{0,40}(`{3,20}|~{3,20})")
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
-_LINES = re.compile(r"(\d{0,7})(?::(\d{0,7}))?\Z")
+_LINES = re.compile(r"[\d:, ]{1,200}\Z")
 _MOST_SNIPPETS = 100
 _LARGEST_SNIPPET = 256 * 1024
 
@@ -59,33 +66,111 @@ _DIRECTIVE = re.compile(
     r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
 )
 _OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
-_RANGE = re.compile(r"(\d{0,7})(-?)(\d{0,7})\Z")
+_RANGE = re.compile(r"(\d{0,7})([:-]?)(\d{0,7})\Z")
 _MOST_RANGES = 50
+_BORDERS = (
+    ("start-after", True, 1), ("start-at", True, 0),
+    ("end-before", False, 0), ("end-at", False, 1),
+)  # fmt: skip
+"""Options that state a line by a text in it, whether the part begins there, and how far behind."""
 
 Read = Callable[[str], str | None]
 """Returns the text of a file, or None and warns."""
 _BESIDE = frozenset(
-    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".rst", ".adoc", ".asciidoc"}
+    {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".aspx", ".rst", ".adoc", ".asciidoc"}
 )
 _OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
 _ADDRESS = re.compile(
     rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
     re.IGNORECASE,
 )
+_WITH_SHEETS = WEBSITES | {".aspx"}
+_SHEET = re.compile(
+    rb"(?<=[\"'])[ \t]{0,3}([^\"'<>:\n]{1,300}\.css)(?=[\"'?#])"
+    rb"|(?<=[=(])[ \t]{0,3}([^\s\"'()<>=:]{1,300}\.css)(?=[\s)>?#])",
+    re.IGNORECASE,
+)
+_MOST_SHEETS = 100
+_LARGEST_SHEETS = 4_000_000
+_HEAD_OF_SHEET = 20_000
 _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 """Possible locations of a URL that begins with a slash, below a parent folder of the page."""
+
+
+class _Nearby:
+    """Reads the files near a page by their addresses.
+
+    With `may_be_hidden`, they may be in a hidden folder of the ingested folder.
+    """
+
+    def __init__(
+        self, file: FoundFile, groups: Sequence[str], *, may_be_hidden: bool = False
+    ) -> None:
+        self._file = file
+        self._open = file.top if may_be_hidden else None
+        self._groups = groups
+        self._rules = FolderRules()
+        self._page = file.location
+        self._limit = None if file.top is None else find_repository(file.top) or file.top
+        if isinstance(file, ArchivedFile):
+            self._page = file.location / file.member.filename
+            self._limit = file.location
+
+    def read(self, address: str, largest: int, *, is_exact: bool = False) -> bytes | None:
+        """Return the first file that the address may mean and that has at most `largest` bytes.
+
+        With `is_exact`, a relative address means only a file relative to the page.
+        """
+        places = self._list_places(unquote(address))
+        for target in islice(places, 1) if is_exact and address[:1] != "/" else places:
+            try:
+                data = self._read(target, largest)
+            except (OSError, ReadingError):
+                continue
+            if data is not None:
+                return data
+        return None
+
+    def _read(self, target: Path, largest: int) -> bytes | None:
+        if self._limit is None:
+            return None
+        inner = target.relative_to(self._limit)
+        is_open = self._open is not None and target.is_relative_to(self._open)
+        is_hidden = not is_open and any(part.startswith(".") for part in inner.parts)
+        if is_hidden or is_private(inner):
+            return None
+        stated = self._rules.find(target).groups
+        if stated and not (self._groups and set(self._groups) <= set(stated)):
+            return None
+        if isinstance(self._file, ArchivedFile):
+            return self._file.archive.read_shared(inner.parts, largest)
+        if not target.is_file() or target.stat().st_size > largest:
+            return None
+        return FoundFile(PurePosixPath(inner), target, self._limit).read()
+
+    def _list_places(self, address: str) -> Iterator[Path]:
+        """Yield the paths that an address may mean, first the one relative to the page."""
+        limit = self._limit
+        if limit is None or "\0" in address or "://" in address or address.startswith("//"):
+            return
+        name = address.lstrip("/")
+        folder = Path(os.path.realpath(self._page)).parent
+        while folder.is_relative_to(limit):
+            for public in _PUBLIC_FOLDERS if address.startswith("/") else ("",):
+                target = Path(os.path.realpath(folder / public / name))
+                if target.is_relative_to(limit):
+                    yield target
+            folder = folder.parent
 
 
 class _Snippets:
     """Resolves the references of one file."""
 
-    def __init__(self, file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> None:
-        self._file = file
+    def __init__(self, nearby: _Nearby, warn: Warn, note_missing: Warn) -> None:
+        self._nearby = nearby
         self._warn = warn
         self._note_missing = note_missing
         self._left = _MOST_SNIPPETS
-        self._limit = None if file.top is None else find_repository(file.top) or file.top
-        self._rules = FolderRules()
 
     def resolve(self, lines: list[str]) -> Iterator[str]:
         in_block = False
@@ -124,7 +209,7 @@ class _Snippets:
         chosen = _CHOSEN_LINES.search(options)
         lines = text.split("\n")
         if chosen is not None:
-            lines = _take_lines(lines, chosen[1].replace(":", "-"))
+            lines = _take_lines(lines, chosen[1])
         lines = list(_take_part(lines, ""))
         suffix = PurePosixPath(name).suffix.lower()
         if is_fenced or suffix in _MARKDOWN:
@@ -139,50 +224,20 @@ class _Snippets:
             self._warn(f"only {_MOST_SNIPPETS} files are included in a page")
             return None
         is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
-        text = self._read(name) if is_text else None
-        if text is None:
+        data = self._nearby.read(name, _LARGEST_SNIPPET) if is_text else None
+        if data is None:
             self._note_missing(name)
-        return text
-
-    def _read(self, name: str) -> str | None:
-        for candidate in self._candidates(name):
-            try:
-                data = candidate.read()
-            except (OSError, ReadingError):
-                continue
-            if len(data) <= _LARGEST_SNIPPET:
-                return data.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n")
-        return None
-
-    def _candidates(self, name: str) -> Iterator[FoundFile]:
-        """Yield the paths that a name may mean: below the page's folder, or below one of its
-        parents.
-        """
-        top, limit = self._file.top, self._limit
-        if top is None or limit is None or "\0" in name or name.startswith(("/", "~")):
-            return
-        folder = Path(os.path.realpath(self._file.location)).parent
-        while folder.is_relative_to(limit):
-            target = Path(os.path.realpath(folder / name))
-            if target.is_relative_to(top):
-                may_be_read = not is_private(target.relative_to(top))
-            else:
-                may_be_read = target.is_relative_to(limit) and self._is_public(target, limit)
-            if may_be_read:
-                yield FoundFile(PurePosixPath(target.relative_to(limit)), target, limit)
-            folder = folder.parent
-
-    def _is_public(self, target: Path, limit: Path) -> bool:
-        """Return whether a file outside the folder is neither hidden nor restricted to groups."""
-        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
-        return not is_hidden and not self._rules.find(target).groups
+            return None
+        return data.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n")
 
 
-def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
+def read_with_snippets(
+    file: FoundFile, warn: Warn, note_missing: Warn, groups: Sequence[str] = ()
+) -> bytes:
     """Return the bytes of a file in which references are replaced by the files.
 
     Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
-    missing files.
+    missing files. `groups` may read the page.
     """
     data = file.read()
     is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
@@ -192,7 +247,7 @@ def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str]
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-    snippets = _Snippets(file, warn, note_missing)
+    snippets = _Snippets(_Nearby(file, groups, may_be_hidden=True), warn, note_missing)
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))
@@ -227,8 +282,8 @@ def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
             yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
-def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
-    """Return the pictures of a page, by the addresses that it uses for them.
+def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
+    """Return the pictures and style sheets of a page, by the addresses that it uses for them.
 
     These are the pictures fetched with the page or, if there are none, files in the folder, or in
     the repository around it, that are neither hidden nor restricted to groups other than those that
@@ -237,21 +292,13 @@ def load_pictures(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[s
     if file.pictures:
         kept = ((address, FoundFile(file.path, path)) for address, path in file.pictures.items())
         return {address: picture.read() for address, picture in kept if picture.location.exists()}
-    if file.top is None or file.path.suffix.lower() not in _BESIDE:
+    if file.path.suffix.lower() not in _BESIDE:
         return {}
-    limit = find_repository(file.top) or file.top
-    rules = FolderRules()
-    pictures: dict[str, bytes] = {}
-    left = MOST_BYTES
-    for match in _ADDRESS.finditer(data):
-        address = match[1].decode("utf-8", "replace")
-        if address in pictures or len(pictures) >= MOST_PICTURES:
-            continue
-        picture = _read_beside(file, address, limit, rules, groups)
-        if picture is not None and len(picture) <= left:
-            pictures[address] = picture
-            left -= len(picture)
-    return pictures
+    nearby = _Nearby(file, groups)
+    beside = {} if isinstance(file, ArchivedFile) else _load_pictures(nearby, data)
+    if file.path.suffix.lower() in _WITH_SHEETS:
+        beside.update(_load_stylesheets(nearby, data))
+    return beside
 
 
 def _follow_fence(fence: str | None, line: str) -> str | None:
@@ -266,11 +313,8 @@ def _take_part(lines: list[str], part: str) -> Iterator[str]:
     """Return the lines that `part` selects: `2:5`, a section, or all; section markers are
     removed.
     """
-    numbers = _LINES.match(part)
-    if part and numbers is not None:
-        first = int(numbers[1] or 1)
-        last = int(numbers[2]) if numbers[2] else len(lines)
-        lines = lines[max(first - 1, 0) : last]
+    if part and _LINES.match(part) is not None:
+        lines = _take_lines(lines, part if ":" in part else f"{part}:")
     elif part:
         lines = list(_take_section(lines, part))
     yield from (line for line in lines if _SECTION.search(line) is None)
@@ -315,13 +359,12 @@ def _find(name: str, options: dict[str, str], read: Read) -> list[str] | None:
 def _cut_part(lines: list[str], options: dict[str, str]) -> list[str]:
     if options.get("lines"):
         lines = _take_lines(lines, options["lines"])
-    for option, behind in (("start-after", 1), ("start-at", 0)):
-        if options.get(option):
-            first = _find_line(lines, options[option])
-            lines = lines[first + behind :] if first is not None else []
-    for option, included in (("end-before", 0), ("end-at", 1)):
-        last = _find_line(lines, options[option]) if options.get(option) else None
-        lines = lines if last is None else lines[: last + included]
+    for option, is_start, behind in _BORDERS:
+        text = options.get(option)
+        if text:
+            found = (place for place, line in enumerate(lines) if text in line)
+            place = next(found, len(lines)) + behind
+            lines = lines[place:] if is_start else lines[:place]
     return lines
 
 
@@ -337,24 +380,13 @@ def _take_lines(lines: list[str], ranges: str) -> list[str]:
     return chosen
 
 
-def _find_line(lines: list[str], text: str) -> int | None:
-    return next((place for place, line in enumerate(lines) if text in line), None)
-
-
 def _write_fence(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
     if code is None:
         return
-    fence = "`" * (max((_count_ticks(line) for line in code), default=0) + 3)
     caption = options.get("caption", "").replace('"', "'")
     title = f' title="{caption}"' if caption else ""
-    yield f"{indent}{fence}{options.get('language', '')}{title}"
-    yield from (indent + line for line in code)
-    yield indent + fence
-
-
-def _count_ticks(line: str) -> int:
-    bare = line.lstrip()
-    return len(bare) - len(bare.lstrip("`"))
+    block = make_code("\n".join(code), f"{options.get('language', '')}{title}")
+    yield from (indent + line for line in block.text.split("\n"))
 
 
 def _write_directive(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
@@ -368,33 +400,39 @@ def _write_directive(indent: str, code: list[str] | None, options: dict[str, str
     yield ""
 
 
-def _read_beside(
-    file: FoundFile, address: str, limit: Path, rules: FolderRules, groups: Sequence[str]
-) -> bytes | None:
-    for target in _list_places(file, unquote(address), limit):
-        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
-        if is_hidden or is_private(target.relative_to(limit)) or not target.is_file():
+def _load_pictures(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
+    pictures: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for match in _ADDRESS.finditer(data):
+        address = match[1].decode("utf-8", "replace")
+        if address in pictures or len(pictures) >= MOST_PICTURES:
             continue
-        try:
-            stated = rules.find(target).groups
-            if stated and not (groups and set(groups) <= set(stated)):
-                continue
-            if target.stat().st_size <= LARGEST_PICTURE:
-                return FoundFile(PurePosixPath(target.name), target, limit).read()
-        except (OSError, ReadingError):
-            continue
-    return None
+        picture = nearby.read(address, LARGEST_PICTURE)
+        if picture is not None and len(picture) <= left:
+            pictures[address] = picture
+            left -= len(picture)
+    return pictures
 
 
-def _list_places(file: FoundFile, address: str, limit: Path) -> Iterator[Path]:
-    """Yield the paths that an address may mean, first the one relative to the page."""
-    if "\0" in address or "://" in address or address.startswith("//"):
-        return
-    name = address.lstrip("/")
-    folder = Path(os.path.realpath(file.location)).parent
-    while folder.is_relative_to(limit):
-        for public in _PUBLIC_FOLDERS if address.startswith("/") else ("",):
-            target = Path(os.path.realpath(folder / public / name))
-            if target.is_relative_to(limit):
-                yield target
-        folder = folder.parent
+def _load_stylesheets(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
+    """Return the style sheets of a page, and those that they import, by their addresses relative to
+    the page, without queries.
+    """
+    waiting = deque(_list_sheets(data, ""))
+    sheets: dict[str, bytes] = {}
+    left = _LARGEST_SHEETS
+    while waiting and len(sheets) < _MOST_SHEETS:
+        address = waiting.popleft()
+        sheet = nearby.read(address, left, is_exact=True) if address not in sheets else None
+        if sheet is not None:
+            sheets[address] = sheet
+            left -= len(sheet)
+            waiting.extend(_list_sheets(sheet[:_HEAD_OF_SHEET], posixpath.dirname(address)))
+    return sheets
+
+
+def _list_sheets(data: bytes, folder: str) -> Iterator[str]:
+    """Yield the addresses of style sheets in a page or at the beginning of a style sheet."""
+    for match in islice(_SHEET.finditer(data), _MOST_SHEETS):
+        address = unescape((match[1] or match[2]).decode("utf-8", "replace"))
+        yield posixpath.normpath(posixpath.join(folder, address)) if folder else address

@@ -62,6 +62,8 @@ def main() -> None:
         unswept += size + len(body)
         if unswept > _SWEEP_BYTES:
             gc.collect()
+            # What is left is kept for the next documents, such as the rules of a style sheet.
+            gc.freeze()
             unswept = 0
 
 

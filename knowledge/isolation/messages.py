@@ -1,8 +1,8 @@
 """Defines the messages between the two processes, as frames of bytes, and the limits for reading.
 
-A request consists of a line of JSON, the bytes of pictures next to the document, and the bytes of
-the document. A response is JSON as well. It is validated against its types and, unlike a pickle,
-cannot run code.
+A request consists of a line of JSON, the bytes of pictures and style sheets next to the document,
+and the bytes of the document. A response is JSON as well. It is validated against its types and,
+unlike a pickle, cannot run code.
 """
 
 import json
@@ -81,9 +81,9 @@ class ReadRequest:
             "location": asdict(self.location),
             "wanted": self.wanted.value.decode(),
             "most_characters": self.most_characters,
-            "pictures": {address: len(data) for address, data in self.item.pictures.items()},
+            "beside": {address: len(data) for address, data in self.item.beside.items()},
         }
-        parts = (json.dumps(fields).encode(), b"\n", *self.item.pictures.values(), self.item.data)
+        parts = (json.dumps(fields).encode(), b"\n", *self.item.beside.values(), self.item.data)
         return b"".join(parts)
 
 
@@ -108,11 +108,11 @@ def decode_request(frame: bytes) -> ReadRequest:
     head, _, data = frame.partition(b"\n")
     fields = json.loads(head)
     stated = fields["location"]
-    pictures: dict[str, bytes] = {}
-    for address, size in fields["pictures"].items():
-        pictures[address], data = data[:size], data[size:]
+    beside: dict[str, bytes] = {}
+    for address, size in fields["beside"].items():
+        beside[address], data = data[:size], data[size:]
     return ReadRequest(
-        item=Item(fields["source"], data, fields["place"], fields["is_record"], pictures),
+        item=Item(fields["source"], data, fields["place"], fields["is_record"], beside),
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),
         wanted=Kind(fields["wanted"].encode()),

@@ -1,13 +1,16 @@
-"""Determines how the text in an element appears to a reader: visible, tiny, or without contrast.
-
-External style sheets are not read. Conditions (`@media`) are evaluated for a desktop screen.
-"""
+"""Determines how the text in an element appears to a reader: visible, tiny, or without contrast."""
 
 import colorsys
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+
+from knowledge.documents.markup.style_sheets import (
+    IMPORTANT,
+    Declarations,
+    cascade,
+    parse_declarations,
+)
 
 Attributes = Mapping[str, str | None]
 
@@ -30,36 +33,6 @@ Colour = tuple[int, int, int] | str
 """Red, green and blue, or the name of an unknown colour, which is equal only to itself."""
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
-Declarations = Mapping[str, str]
-MOST_RULES = 500
-"""Maximum number of rules of a page that are applied."""
-_MOST_CHARACTERS = 1_000_000
-
-_NAMES = (
-    "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
-    "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
-    "width height max-width max-height overflow overflow-x overflow-y font font-size color "
-    "fill list-style list-style-type vertical-align white-space text-decoration "
-    "content counter-reset counter-set counter-increment "
-    "background background-color background-image -webkit-text-fill-color"
-)
-_PROPERTIES = frozenset(_NAMES.split())
-SPACING = re.compile(r"(?:margin|padding|border)(?:-(?:left|right|inline))?\Z")
-"""The properties that set inline text apart from the text beside it."""
-STRUCK = "line-through"
-"""The decoration of struck-out text."""
-# Most style sheets set these only to other values.
-_NEEDED = {"text-decoration": STRUCK, "white-space": "pre", "fill": "none"}
-_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
-_BRACE = re.compile("([{}])")
-_STATEMENTS = re.compile(r"\A(?:\s*@[^;]*;)+")
-_WHEN = re.compile(
-    r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
-)
-_GENERATED = re.compile(r"::?(before|after)\Z")
-_DECLARATION = re.compile(r"(?:\A|;)\s*([\w-]{1,60})\s*:((?:[^;\"']|\"[^\"]*\"|'[^']*')*)")
-_IMPORTANT = "!important"
-_ICON = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
 _KEEPING_LINES = frozenset({"pre", "pre-line", "pre-wrap", "break-spaces"})
 _CODE = frozenset({"pre", "code", "textarea"})
 _DRAWING = "svg"
@@ -67,28 +40,33 @@ _DRAWING_TAGS = frozenset({_DRAWING, "g", "text", "tspan"})
 _DRAWN = {"x": "left", "y": "top"} | {
     name: name for name in ("display", "visibility", "opacity", "font-size", "fill")
 }
-_WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
-_SCREEN_PIXELS = 1280
-_HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
-_IDENTIFIER, _CLASS = re.compile(r"#[\w-]"), re.compile(r"[.:\[][\w-]")
-_ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
-LONGEST_STYLE = 10_000
-"""Maximum number of characters of one style that are read."""
-_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
-_CAMEL = re.compile(r"([a-z])([A-Z])")
 _LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|ex|ch|%|v[wh]|)")
 _PIXELS = {"px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 0.16}
 _FAR = -400.0
 _TINY = 1.0
-_LEAST_OPACITY = 0.06
-_SHIFTS = ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
+_MARGINS = ("margin-left", "margin-top", "text-indent")
+_SIDES = ("left", "top", "right", "bottom")
 _SIZES = ("width", "height", "max-width", "max-height")
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
 _NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
-_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
-_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
-_TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
-_NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
+_REMOVING = {
+    "display": re.compile(r"none\Z"),
+    "content-visibility": re.compile("hidden"),
+    "opacity": re.compile(r"(?:0?\.0[0-5]?\d*|0|[0-5](?:\.\d*)?%)\Z"),
+    "filter": re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)"),
+}
+"""Values that hide an element."""
+_CLIPPING = {
+    "clip-path": _NO_CLIP,
+    "-webkit-clip-path": _NO_CLIP,
+    "clip": re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]"),
+    "transform": re.compile(
+        r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]|translate(?:x|y|3d)?\(\s*-(?:[4-9]\d\d|\d{4,9})"
+    ),
+    "scale": re.compile(r"0\Z"),
+    "zoom": re.compile(r"0(?:\.0*)?%?\Z"),
+}
+"""Values that clip an element, make it a point, or move it off screen."""
 TRANSPARENT = "transparent"
 UNKNOWN = "unknown"
 """The background is a picture or a gradient, or is defined in another file."""
@@ -98,19 +76,13 @@ _LEAST_ALPHA = 0.06
 _COLOUR_NAMES: dict[str, Colour] = {
     name: (code >> 16, code >> 8 & 255, code & 255)
     for name, code in {
-        "white": 0xFFFFFF, "black": 0, "red": 0xFF0000, "lime": 0xFF00, "blue": 0xFF,
-        "yellow": 0xFFFF00, "aqua": 0xFFFF, "cyan": 0xFFFF, "fuchsia": 0xFF00FF,
-        "magenta": 0xFF00FF, "silver": 0xC0C0C0, "gray": 0x808080, "grey": 0x808080,
-        "maroon": 0x800000, "olive": 0x808000, "green": 0x8000, "purple": 0x800080,
-        "teal": 0x8080, "navy": 0x80, "orange": 0xFFA500, "snow": 0xFFFAFA,
-        "ghostwhite": 0xF8F8FF, "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0,
-        "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA, "azure": 0xF0FFFF,
-        "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
+        "white": 0xFFFFFF, "black": 0, "snow": 0xFFFAFA, "ghostwhite": 0xF8F8FF,
+        "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0, "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA,
+        "azure": 0xF0FFFF, "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
         "lavenderblush": 0xFFF0F5, "oldlace": 0xFDF5E6, "linen": 0xFAF0E6,
-        "gainsboro": 0xDCDCDC, "lightgray": 0xD3D3D3, "lightgrey": 0xD3D3D3,
-        "darkgray": 0xA9A9A9, "darkgrey": 0xA9A9A9, "dimgray": 0x696969, "dimgrey": 0x696969,
     }.items()
 }  # fmt: skip
+"""Colours that cannot be told from white or black; others are compared by name."""
 _HEX = re.compile(r"#?([0-9a-f]{3,8})\Z")
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]{0,80})\)\Z")
 _NUMBER = re.compile(r"-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})%?")
@@ -138,19 +110,6 @@ class Appearance:
             or self.colour == TRANSPARENT
             or are_alike(self.colour, self.background)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A selector with its declarations; the rule with the highest `rank` applies.
-
-    `generated` is `before` or `after` if the rule is for the text generated there.
-    """
-
-    selector: str
-    declarations: Declarations
-    generated: str
-    rank: tuple[int, int, int, int, int]
 
 
 def appearance_inside(
@@ -187,18 +146,6 @@ def appearance_inside(
     return _apply_declarations(outer, styles, unknown=unknown)
 
 
-def cascade(*sources: Declarations) -> dict[str, str]:
-    """Return the declarations that apply: a later one overrides an earlier one, unless only the
-    earlier one is important.
-    """
-    styles: dict[str, str] = {}
-    for source in sources:
-        for name, value in source.items():
-            if value.endswith(_IMPORTANT) or not styles.get(name, "").endswith(_IMPORTANT):
-                styles[name] = value
-    return styles
-
-
 def compute_styles(tag: str, attributes: Attributes, ruled: Declarations) -> Declarations:
     """Return the declarations of an element: its attributes, then the rules for it, then its style.
 
@@ -209,63 +156,18 @@ def compute_styles(tag: str, attributes: Attributes, ruled: Declarations) -> Dec
     if not (presented or ruled or style):
         return {}
     styles = cascade(presented, ruled, parse_declarations(style or ""))
-    styles = {name: value.removesuffix(_IMPORTANT).rstrip() for name, value in styles.items()}
+    styles = {name: value.removesuffix(IMPORTANT).rstrip() for name, value in styles.items()}
     if tag in _DRAWING_TAGS and "fill" in styles:
         styles["color"] = TRANSPARENT if styles["fill"] == "none" else styles["fill"]
     return styles
 
 
-def parse_rules(css: str) -> list[Rule]:
-    """Return the rules that may hide or show an element, at most `MOST_RULES`."""
-    rules: list[Rule] = []
-    properties = {name for name in _PROPERTIES if _NEEDED.get(name, "") in css}
-    for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
-        styles = parse_declarations(body)
-        kept = {
-            name: value
-            for name, value in styles.items()
-            if name in properties or SPACING.match(name)
-        }
-        if properties.isdisjoint(kept) or _ICON.search(kept.get("content", "")):
-            continue
-        for selector in selectors.split(","):
-            if (rule := _rule(selector.strip(), kept, len(rules))) is not None:
-                rules.append(rule)
-            if len(rules) >= MOST_RULES:
-                return rules
-    return rules
-
-
-@lru_cache(maxsize=1000)
-def parse_declarations(style: str) -> dict[str, str]:
-    """Return the properties of a style attribute, or of one rule, in lower case; `content` keeps
-    its case, and an important value ends with `!important`.
-
-    An attribute of JSX, such as `{{display: "none"}}`, is read as well.
-    """
-    text = style[:LONGEST_STYLE]
-    jsx = text.lstrip().startswith("{")
-    if jsx:
-        text = text.strip("{} \t\n").replace("'", "").replace('"', "")
-        text = _CAMEL.sub(r"\1-\2", text)
-    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text))
-    declarations: list[dict[str, str]] = []
-    for stated, value in _DECLARATION.findall(text.replace(",", ";") if jsx else text):
-        name = stated.lower().removesuffix("-line")
-        text = value.strip().replace("! important", _IMPORTANT)
-        declarations.append({name: text if name == "content" else text.lower()})
-    return cascade(*declarations)
-
-
 def hides_subtree(styles: Declarations, *, may_be_moved: bool = False) -> bool:
     """Return whether the element is hidden with all its children, regardless of their styles."""
-    is_hidden = (
-        styles.get("display") == "none"
-        or styles.get("content-visibility") == "hidden"
-        or _is_faint(styles)
-    )
-    is_moved = _is_clipped(styles) or _is_far_away(styles) or _is_collapsed(styles)
-    return is_hidden or (is_moved and not may_be_moved)
+    if _has_value(styles, _REMOVING):
+        return True
+    is_moved = _has_value(styles, _CLIPPING) or _is_far_away(styles) or _is_collapsed(styles)
+    return is_moved and not may_be_moved
 
 
 def font_is_tiny(styles: Declarations) -> bool | None:
@@ -364,109 +266,22 @@ def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour
     return inner
 
 
-def _rule(selector: str, styles: Declarations, order: int) -> Rule | None:
-    """Return a rule; one with a pseudo-class such as `:hover` is kept only if it shows an
-    element.
-    """
-    is_dynamic = _WHEN.search(selector) is not None
-    generated = _GENERATED.search(selector)
-    if generated is not None:
-        selector = selector[: generated.start()] or "*"
-    if not selector or "::" in selector or (is_dynamic and (generated or not _shows(styles))):
-        return None
-    rank = (
-        int(is_dynamic),
-        len(_IDENTIFIER.findall(selector)),
-        len(_CLASS.findall(selector)),
-        len(_ELEMENT.findall(selector)),
-        order,
-    )
-    return Rule(_WHEN.sub("", selector) or "*", styles, generated[1] if generated else "", rank)
-
-
-def _shows(styles: Declarations) -> bool:
-    return (
-        styles.get("display", "none") != "none"
-        or styles.get("visibility") == "visible"
-        or styles.get("opacity", "0") not in ("0", "0%", ".0")
-        or styles.get("max-height", "0") not in ("0", "0px")
-        or styles.get("height", "0") not in ("0", "0px")
-    )
-
-
-def _blocks(css: str) -> Iterator[tuple[str, str]]:
-    """Yield the selectors and bodies of the rules whose conditions are met."""
-    conditions: list[bool] = []
-    selector: str | None = None
-    pieces = _BRACE.split(css)
-    for before, brace in zip(pieces[::2], pieces[1::2], strict=False):
-        text = _STATEMENTS.sub("", before).strip() if brace == "{" else before
-        if brace == "{":
-            if text.startswith("@"):
-                conditions.append(_holds(text))
-            elif selector is None:
-                selector = text
-        elif selector is not None:
-            if all(conditions):
-                yield selector, text
-            selector = None
-        elif conditions:
-            conditions.pop()
-
-
-def _holds(condition: str) -> bool:
-    name, _, rest = condition.partition(" ")
-    if name.lower() in ("@supports", "@layer", "@container", "@scope"):
-        return True
-    if name.lower() != "@media":
-        return False
-    return any(_medium_holds(medium) for medium in rest.lower().split(","))
-
-
-def _medium_holds(medium: str) -> bool:
-    for kind, number, unit in _WIDTH.findall(medium):
-        pixels = float(number) * (1 if unit == "px" else 16)
-        if (pixels > _SCREEN_PIXELS) if kind == "min" else (pixels < _SCREEN_PIXELS):
-            return False
-    rest = (part.replace(" ", "") for part in re.split(r"\band\b", _WIDTH.sub("", medium)))
-    return all(part in _HOLDING for part in rest)
-
-
 def _size_of_font(font: str) -> str:
     match = _LENGTH.search(re.sub(r"\b\d00\b", "", font[:200]))
     return match[0] if match else ""
 
 
-def _is_faint(styles: Declarations) -> bool:
-    opacity = styles.get("opacity", "1")
-    match = _LENGTH.match(opacity)
-    value = float(match[1]) / (100 if match[2] == "%" else 1) if match else 1.0
-    return value < _LEAST_OPACITY or _NO_OPACITY.search(styles.get("filter", "")) is not None
-
-
-def _is_clipped(styles: Declarations) -> bool:
-    clip = styles.get("clip-path", "") or styles.get("-webkit-clip-path", "")
-    if _NO_CLIP.search(clip) or _NO_RECTANGLE.search(styles.get("clip", "")):
-        return True
-    transform = styles.get("transform", "")
-    return (
-        _NO_SCALE.search(transform) is not None
-        or styles.get("scale", "1") == "0"
-        or _pixels(styles.get("zoom", "1")) == 0
+def _has_value(styles: Declarations, patterns: Mapping[str, re.Pattern[str]]) -> bool:
+    return any(
+        name in patterns and patterns[name].search(value) is not None
+        for name, value in styles.items()
     )
 
 
 def _is_far_away(styles: Declarations) -> bool:
-    placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
-    for name in _SHIFTS:
-        pixels = _pixels(styles.get(name, ""))
-        moved = (
-            placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
-        )
-        if moved and pixels is not None and pixels <= _FAR:
-            return True
-    shift = _TRANSLATED.search(styles.get("transform", ""))
-    return shift is not None and (_pixels(shift[1]) or 0) <= _FAR
+    is_placed = styles.get("position", "static") != "static" or "float" in styles
+    names = (*_MARGINS, *(_SIDES if is_placed else ()))
+    return any((_pixels(styles.get(name, "")) or 0) <= _FAR for name in names)
 
 
 def _is_collapsed(styles: Declarations) -> bool:
@@ -482,13 +297,6 @@ def _pixels(value: str) -> float | None:
         return None
     factor = 1.0 if not match[2] else _PIXELS.get(match[2], 10.0)
     return float(match[1]) * factor
-
-
-def _unescape(match: re.Match[str]) -> str:
-    if match[2] is not None:
-        return match[2]
-    code = int(match[1], 16)
-    return chr(code) if 0 < code < 0x110000 else ""
 
 
 def _from_hex(digits: str) -> Colour:

@@ -3,20 +3,23 @@
 import re
 from dataclasses import replace
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.markup.appearance import (
-    SPACING,
     Appearance,
     Attributes,
-    Declarations,
     appearance_inside,
-    cascade,
     compute_styles,
-    parse_rules,
 )
 from knowledge.documents.markup.controls import find_controlled
 from knowledge.documents.markup.generated_text import Counters
+from knowledge.documents.markup.style_sheets import (
+    AT_FIRST,
+    SPACING,
+    Declarations,
+    FindFile,
+    apply_stylesheets,
+)
 from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
 
@@ -34,6 +37,8 @@ _FLEXIBLE = ("flex", "grid", "inline-flex", "inline-grid")
 _BLOCKS = ("block", "flex", "grid", "list-item", "table")
 _PHRASES = "a abbr b bdi bdo cite em font i ins label mark q s samp small span strong time u"
 _INLINE = frozenset(_PHRASES.split())
+_BEGINS = re.compile(r"[.,;:!?)\]}>\u201d]")
+_ENDS = re.compile(r"[(\[{<\u201c]\Z")
 _NOT_ZERO = re.compile(r"[1-9]")
 _BULLETS = tuple("•◦▪‣·■●○–—-")
 _EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
@@ -47,15 +52,15 @@ _LONGEST_NAME = 100
 class _Removal:
     """Walks a tree with an explicit stack, which allows nesting of any depth."""
 
-    def __init__(self, tree: LexborHTMLParser, *, is_book: bool) -> None:
+    def __init__(self, tree: LexborHTMLParser, find_file: FindFile, *, is_book: bool) -> None:
         self.left_out = LeftOutCounts()
         self.words = 0
         self._tree = tree
         self._is_book = is_book
-        self._ruled = _apply_stylesheets(tree)
-        self._has_generated = any(place for _, place in self._ruled)
+        self._ruled, is_complete = apply_stylesheets(tree, find_file, is_book=is_book)
+        self._has_generated = any(place in ("before", "after") for _, place in self._ruled)
         self._counters = Counters()
-        self._has_stylesheets = tree.css_first("link[rel~=stylesheet]") is not None
+        self._has_stylesheets = not is_complete
         self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 
@@ -130,10 +135,9 @@ class _Removal:
             node.insert_before(_make_break())
             node.insert_after(_make_break())
         elif display.startswith("inline-") and _has_space(styles):
-            node.insert_before(" ")
-            node.insert_after(" ")
+            _separate(node)
         for child in node.iter() if display in _FLEXIBLE else ():
-            child.insert_before(" ")
+            _separate(child)
 
     def _generate(self, node: LexborNode, place: str, outer: Appearance, depth: int) -> None:
         """Insert the text that style sheets generate before or after the content of an element."""
@@ -142,11 +146,16 @@ class _Removal:
             return
         styles = compute_styles("", {}, ruled)
         inner = appearance_inside(outer, "", {}, styles)
-        if inner is None or styles.get("content", "none") in ("none", "normal"):
+        around = compute_styles("", {}, self._ruled.get((node.mem_id, AT_FIRST), {}))
+        element = appearance_inside(outer, "", {}, around)
+        is_hidden = element is None or not element.shows_text
+        if is_hidden or inner is None or styles.get("content", "none") in ("none", "normal"):
             return
         self._counters.enter(depth + 1, "", {}, styles)
         text = self._counters.write(styles["content"], node.attributes)
-        if not inner.shows_text or (node.tag == "li" and text.strip() in _BULLETS):
+        is_bullet = node.tag == "li" and text.strip() in _BULLETS
+        is_named = node.prev is not None and (node.prev.text_content or "").strip() == text.strip()
+        if not text or not inner.shows_text or is_bullet or is_named:
             return
         is_apart = styles.get("display", "inline") in _BLOCKS or _has_space(styles)
         text = f" {text} " if is_apart else text
@@ -193,7 +202,9 @@ class _Removal:
         node.decompose()
 
 
-def remove_hidden(tree: LexborHTMLParser, *, is_book: bool = False) -> tuple[LeftOut, ...]:
+def remove_hidden(
+    tree: LexborHTMLParser, find_file: FindFile = lambda _: None, *, is_book: bool = False
+) -> tuple[LeftOut, ...]:
     """Remove hidden elements and text, and elements with content of another kind; return what was
     left out.
 
@@ -201,7 +212,7 @@ def remove_hidden(tree: LexborHTMLParser, *, is_book: bool = False) -> tuple[Lef
     labelled control expands. The headings of a book are kept if its style sheet moves them off
     screen, because they are the titles of its sections.
     """
-    removal = _Removal(tree, is_book=is_book)
+    removal = _Removal(tree, find_file, is_book=is_book)
     root = tree.root
     if root is not None:
         removal.walk(root, Appearance())
@@ -217,6 +228,19 @@ def _starts_line(attributes: Attributes) -> bool:
 
 def _make_break() -> LexborNode:
     return LexborHTMLParser("<br>").css("br")[0]
+
+
+def _separate(node: LexborNode) -> None:
+    """Separate the text of an element from the text around it, except from punctuation."""
+    before, first, after = node.prev, node.first_child, node.next
+    if _BEGINS.match(_read(first)) is None and _ENDS.search(_read(before)) is None:
+        node.insert_before(" ")
+    if _BEGINS.match(_read(after)) is None:
+        node.insert_after(" ")
+
+
+def _read(node: LexborNode | None) -> str:
+    return (node.text_content or "") if node is not None and node.tag == "-text" else ""
 
 
 def _state_styles(node: LexborNode, styles: Declarations) -> None:
@@ -252,23 +276,6 @@ def _stands_for_formula(node: LexborNode) -> bool:
     return any(
         part.tag == "img" or part.attributes.get("aria-hidden") for part in node.parent.iter()
     )
-
-
-def _apply_stylesheets(tree: LexborHTMLParser) -> dict[tuple[int, str], Declarations]:
-    """Return the styles that the page's embedded style sheets assign to its elements, and to the
-    text that they generate `before` or `after` the content of an element.
-    """
-    css = "\n".join(node.text() for node in tree.css("style"))
-    stylesheets: dict[tuple[int, str], Declarations] = {}
-    for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():
-        try:
-            nodes = tree.css(rule.selector)
-        except SelectolaxError:
-            continue
-        for node in nodes:
-            place = node.mem_id, rule.generated
-            stylesheets[place] = cascade(stylesheets.get(place, {}), rule.declarations)
-    return stylesheets
 
 
 def _has_tab(panel: LexborNode) -> bool:

@@ -4,16 +4,16 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.appearance import STRUCK
 from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
 from knowledge.documents.markup.hidden_elements import remove_hidden
+from knowledge.documents.markup.style_sheets import STRUCK, FindFile
 from knowledge.documents.notation import (
     NUMBERINGS,
     Formula,
@@ -36,7 +36,10 @@ from knowledge.documents.page import (
 )
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
-_UNREAD = "script style noscript template iframe object embed canvas rt .katex-html"
+_NUMBERS_OF_LINES = ".linenos .linenodiv .lineno .lntd:first-child .line>.ln .hljs-ln-numbers"
+_UNREAD = (
+    f"script style noscript template iframe object embed canvas rt .katex-html {_NUMBERS_OF_LINES}"
+)
 _AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
 _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
@@ -79,7 +82,7 @@ _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
 _GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
-_ARRANGED = "table, h1, h2, h3, h4, h5, h6"
+_ARRANGED = "table, pre, h1, h2, h3, h4, h5, h6"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
 _VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
@@ -173,7 +176,8 @@ class BlockWriter:
             term, self._term = self._term, ""
             mark = ":" if term[-1:].isalnum() else ""
             text = f"{term}{mark} {text}" if term else text
-            self._write(Block(BlockKind.TEXT, text, is_link=is_link and not term))
+            is_link = is_link and not term
+            self._write(Block(BlockKind.TEXT, text, is_link=is_link, is_paragraph=True))
         else:
             depth = len(self._markers) - 1
             text = text.replace("\n", f"\n{' ' * (2 * depth + len(self._markers[-1]) + 1)}")
@@ -255,23 +259,20 @@ class BlockWriter:
 
 
 def read(
-    data: bytes, source: str, find_stylesheet: Callable[[str], str | None] | None = None
+    data: bytes, source: str, find_file: FindFile = lambda _: None, *, is_book: bool = False
 ) -> Page:
     """Return the page; its title is its first heading or, if there is none, the title in its
     head.
 
-    `find_stylesheet` returns a style sheet by its address if the page is a part of a book, which is
-    read completely; other pages have the navigation of a website around their content.
+    `find_file` returns its style sheets. A part of a book is read completely; other pages have the
+    navigation of a website around their content.
     """
     text, warnings = decode(data, find_charset(data))
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     name_icons(tree)
-    if find_stylesheet is not None:
-        _insert_stylesheets(tree, find_stylesheet)
-    is_book = find_stylesheet is not None
-    left_out = remove_hidden(tree, is_book=is_book)
+    left_out = remove_hidden(tree, find_file, is_book=is_book)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
@@ -383,18 +384,6 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
 def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
     headings = [block for block in blocks if block.level == 1]
     return headings[0].text if headings else _line(tree, "title")
-
-
-def _insert_stylesheets(
-    tree: LexborHTMLParser, find_stylesheet: Callable[[str], str | None]
-) -> None:
-    """Replace the links to style sheets with their text."""
-    for link in tree.css("link[rel~=stylesheet]"):
-        css = find_stylesheet(link.attributes.get("href") or "")
-        style = LexborHTMLParser("<style></style>").css_first("style")
-        if css is not None and style is not None:
-            style.inner_html = css.replace("</", "<\\/")
-            link.replace_with(style)
 
 
 def _find_content(

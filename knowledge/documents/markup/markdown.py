@@ -42,6 +42,8 @@ _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-([\w-]{1,60}):[ \t]?")
+# Exports of databases state the fields of a page in lines.
+_LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}:[ \t][^\n]++(?:\n|\Z)){2,}+")
 _BREAKS = frozenset({"softbreak", "hardbreak"})
 _NEAR = 20
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
@@ -308,6 +310,10 @@ def _parse_inline(state: StateCore) -> None:
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
             parser.inline.parse(part, parser, state.env, children)
+            if _LABELLED_LINES.fullmatch(token.content):
+                breaks = (child for child in children if child.type == "softbreak")
+                for child in breaks:
+                    child.type = "hardbreak"
             token.children = [*(token.children or ()), *children]
 
 

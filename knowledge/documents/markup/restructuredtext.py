@@ -14,15 +14,19 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
 from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
-if TYPE_CHECKING:
+try:
     from docutils import nodes
+    from docutils.core import publish_doctree, publish_from_doctree
+except ImportError as error:
+    raise MissingExtraError(
+        "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
+    ) from error
 
 _KNOWN_ROLES = (
     "math|sub|sup|subscript|superscript|strong|emphasis|title|title-reference|code|literal|pep|rfc"
@@ -81,13 +85,7 @@ _SETTINGS = {
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; raise `MissingExtraError` if docutils is not installed."""
-    try:
-        from docutils.core import publish_from_doctree
-    except ImportError as error:
-        raise MissingExtraError(
-            "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
-        ) from error
+    """Return the page; its title is its first heading."""
     text, warnings = decode(data)
     try:
         left_out = LeftOutCounts()
@@ -113,15 +111,12 @@ def _settings() -> dict[str, object]:
 
 def _parse(
     markup: str, left_out: LeftOutCounts, depth: int = 0, definitions: str = ""
-) -> "nodes.document":
+) -> nodes.document:
     """Return the document tree, in which unknown directives are replaced by their content.
 
     Directives that cannot be read are added to `left_out`; `definitions` are those of the
     substitutions of the whole document.
     """
-    from docutils import nodes
-    from docutils.core import publish_doctree
-
     definitions = definitions or "".join(_SUBSTITUTION.findall(markup))
     markup = f"{markup}\n\n{definitions}" if depth else markup
     tree = publish_doctree(markup, settings_overrides=_settings())
@@ -143,7 +138,7 @@ def _parse(
 
 def _read_directive(
     markup: str, left_out: LeftOutCounts, depth: int, definitions: str
-) -> "list[nodes.Node]":
+) -> list[nodes.Node]:
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
@@ -199,17 +194,13 @@ def _add_caption(info: str, lines: Sequence[str]) -> str:
     return f'{info} title="{caption}"' if caption else info
 
 
-def _write_code(info: str, text: str) -> "nodes.raw":
-    from docutils import nodes
-
+def _write_code(info: str, text: str) -> nodes.raw:
     markup = f'<pre data-info="{escape(info)}">\n{escape(text)}</pre>'
     return nodes.raw("", markup, format="html")
 
 
-def _simplify(tree: "nodes.document") -> None:
+def _simplify(tree: nodes.document) -> None:
     """Prepare a tree for the HTML reader: code, boxes headed by their kind, marks of footnotes."""
-    from docutils import nodes
-
     for code in list(tree.findall(nodes.FixedTextElement)):
         names = (name for name in code["classes"] if name not in ("code", "highlight"))
         if not isinstance(code, nodes.comment | nodes.raw):
@@ -225,10 +216,8 @@ def _simplify(tree: "nodes.document") -> None:
             box.parent.replace(box, _head_by_kind(box))
 
 
-def _label_footnotes(tree: "nodes.document") -> None:
+def _label_footnotes(tree: nodes.document) -> None:
     """Write the marks of footnotes as text: `16[1]` and `[1] With chairs.`"""
-    from docutils import nodes
-
     for mark in list(tree.findall(nodes.footnote_reference)):
         mark.parent.replace(mark, nodes.Text(f"[{mark.astext()}]"))
     for label in list(tree.findall(nodes.label)):
@@ -237,17 +226,13 @@ def _label_footnotes(tree: "nodes.document") -> None:
         _insert_label(footnote, f"[{label.astext()}]")
 
 
-def _head_by_kind(box: "nodes.Element") -> "nodes.container":
+def _head_by_kind(box: nodes.Element) -> nodes.container:
     """Return a box without a stated title, headed by its kind, as readers see it."""
-    from docutils import nodes
-
     _insert_label(box, f"{type(box).__name__.capitalize()}:")
     return nodes.container("", *box.children)
 
 
-def _insert_label(element: "nodes.Element", label: str) -> None:
-    from docutils import nodes
-
+def _insert_label(element: nodes.Element, label: str) -> None:
     first = element.children[0] if element.children else None
     if isinstance(first, nodes.paragraph):
         first.insert(0, nodes.Text(f"{label} "))

@@ -34,11 +34,11 @@ def read(data: bytes, source: str) -> Page:
             left_out.add("chapter", "it is missing in the file", name=name)
             continue
 
-        def find_stylesheet(address: str, folder: str = posixpath.dirname(name)) -> str | None:
+        def find_file(address: str, folder: str = posixpath.dirname(name)) -> bytes | None:
             part = posixpath.normpath(posixpath.join(folder, unquote(address)))
-            return archive.read(part).decode("utf-8", "replace") if part in archive else None
+            return archive.read(part) if part in archive else None
 
-        chapter = html.read(archive.read(name), source, find_stylesheet)
+        chapter = html.read(archive.read(name), source, find_file, is_book=True)
         blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings

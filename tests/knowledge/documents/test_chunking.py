@@ -369,3 +369,12 @@ def test_a_paragraph_of_an_item_s_form_is_told_from_the_item() -> None:
     (chunk,) = chunking.name_chunks(chunking.passages(page), "g")
 
     assert chunk.text == "\\- 5 K\n- 5 K"
+
+
+def test_a_paragraph_of_markup_has_no_items_but_typed_text_may_have_some() -> None:
+    typed = Block(BlockKind.TEXT, "- Mon\n- Tue")
+    page = Page("g.md", "Guide", (*markdown.blocks_of("\\- Mon\n\n- Tue"), typed))
+
+    (chunk,) = chunking.split_page(page, "g")
+
+    assert chunk.text == "\\- Mon\n- Tue\n\n- Mon\n- Tue"

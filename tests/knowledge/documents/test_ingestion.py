@@ -319,6 +319,19 @@ async def test_an_id_met_twice_is_reported_again_at_every_ingestion(desk: Desk) 
     assert desk.index.documents["p"].content == "One."
 
 
+async def test_a_page_beside_one_whose_name_states_its_language_is_in_the_index(desk: Desk) -> None:
+    desk.language = "de"
+    desk.write("hours.md", "# Von zehn bis sechs\n")
+    alone = await desk.ingest()
+    desk.write("hours.de.md", "# Von neun bis sechs\n")
+
+    both, again = await desk.ingest(), await desk.ingest()
+
+    assert (alone.failed, both.failed, again.failed) == ((), (), ())
+    assert again.unchanged == 2
+    assert set(desk.index.documents) == {"docs/hours@de", "docs/hours.md@de"}
+
+
 async def test_files_that_differ_only_in_their_suffix_are_all_in_the_index(desk: Desk) -> None:
     desk.write("names.txt", "Two.\n")
     desk.write("names.htm", "<p>Three.</p>")

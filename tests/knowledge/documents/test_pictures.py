@@ -23,7 +23,7 @@ from tests.support.pictures import make_picture
 def page_of(text: str, name: str, **beside: bytes) -> Page:
     path = PurePosixPath(name)
     named = {address.replace("__", "."): data for address, data in beside.items()}
-    return read(Item(name, text.encode(), name, pictures=named), path, NOWHERE)
+    return read(Item(name, text.encode(), name, beside=named), path, NOWHERE)
 
 
 def shown(page: Page) -> list[tuple[str, list[str]]]:

@@ -6,6 +6,7 @@ import pytest
 from knowledge.documents.errors import MissingExtraError
 from knowledge.documents.markup import restructuredtext
 from knowledge.documents.page import Block
+from knowledge.documents.readers import find_reader
 
 
 def blocks(text: str) -> tuple[Block, ...]:
@@ -37,9 +38,11 @@ def test_no_other_file_is_ever_read(tmp_path: Path, directive: str) -> None:
 
 def test_without_docutils_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docutils.core", None)
+    monkeypatch.delitem(sys.modules, restructuredtext.__name__)
+    find_reader.cache_clear()
 
     with pytest.raises(MissingExtraError, match=r"refdesk\[restructuredtext\]"):
-        blocks("Text.")
+        find_reader("markup.restructuredtext")
 
 
 def test_directives_that_are_not_read_are_counted_with_their_reason() -> None:

@@ -79,6 +79,21 @@ def test_hidden_restricted_and_outside_files_are_never_read(tmp_path: Path, name
     assert read(folder) == ("Text.\n\n", [f"../{name}"])
 
 
+async def test_a_page_includes_only_what_all_of_its_readers_may_read(desk: Desk) -> None:
+    rule = '[[documents]]\npath = "{}"\ngroups = ["board"]\n'
+    desk.write("refdesk.toml", rule.format("board/*") + rule.format("b.md"))
+    desk.write("board/pay.txt", "Secret pay.")
+    desk.write(".parts/hours.txt", "Open at nine.")
+    for name in ("a.md", "b.md"):
+        desk.write(name, '# A\n\n--8<-- "board/pay.txt"\n\n--8<-- ".parts/hours.txt"\n')
+
+    await desk.ingest()
+
+    contents = {name: each.content for name, each in desk.index.documents.items()}
+    assert contents["docs/a"] == "# A\n\nOpen at nine."
+    assert contents["docs/b"] == "# A\n\nSecret pay.\n\nOpen at nine."
+
+
 async def test_many_files_that_are_missing_are_one_note(desk: Desk) -> None:
     for number in range(20):
         desk.write(f"{number}.md", f"# A\n\nText.\n\n{{* ../src/{number}.py *}}\n")
@@ -163,4 +178,4 @@ def test_code_is_not_searched_for_further_snippets(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("other")
     (tmp_path / "a.md").write_text("```{literalinclude} a.py\n```\n")
 
-    assert read(tmp_path) == ("``````py\n{* b.txt *}\n```\n``````\n", [])
+    assert read(tmp_path) == ("````py\n{* b.txt *}\n```\n````\n", [])

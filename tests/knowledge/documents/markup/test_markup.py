@@ -525,6 +525,26 @@ def test_html_is_read_as_browsers_show_it(markup: str, content: str) -> None:
     assert read("a.html", markup).content == content
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "<pre><span class=linenos>1</span>a = 1</pre>",
+        "<table><tr><td class=linenos><pre>1</pre></td><td><pre>a = 1</pre></td></tr></table>",
+        "<table><tr><td class=lntd><pre>1</pre></td><td class=lntd><pre>a = 1</pre></table>",
+        "<pre><span class=line><span class=ln>1</span>a = 1</span></pre>",
+    ],
+)
+def test_numbers_of_lines_are_no_code(code: str) -> None:
+    assert read("a.html", code).content == "```\na = 1\n```"
+
+
+def test_lines_of_fields_stay_lines_and_wrapped_prose_is_joined() -> None:
+    fields = "Status: signed\nPrice: 400 euros"
+
+    assert read("a.md", fields).content == fields
+    assert read("a.md", "Note: it\nis wrapped").content == "Note: it is wrapped"
+
+
 def test_formulas_of_asciidoc_are_kept_as_written() -> None:
     page = read(
         "a.adoc", "stem:[x^2 >= 10^(-3)] or latexmath:[a_1\\text{m}], stem:[b[2\\]], 10^6^\n"
