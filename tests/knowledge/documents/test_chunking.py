@@ -375,6 +375,6 @@ def test_a_paragraph_of_markup_has_no_items_but_typed_text_may_have_some() -> No
     typed = Block(BlockKind.TEXT, "- Mon\n- Tue")
     page = Page("g.md", "Guide", (*markdown.blocks_of("\\- Mon\n\n- Tue"), typed))
 
-    (chunk,) = chunking.split_page(page, "g")
+    (chunk,) = chunking.name_chunks(chunking.passages(page), "g")
 
     assert chunk.text == "\\- Mon\n- Tue\n\n- Mon\n- Tue"
