@@ -17,7 +17,7 @@ def blocks(markup: str) -> tuple[Block, ...]:
 def test_only_the_main_part_is_read_without_scripts_and_navigation() -> None:
     parsed = blocks("<p>Text<script>alert(1)</script><style>p{}</style></p><nav>no</nav>")
 
-    assert parsed == (Block(BlockKind.TEXT, "Text"),)
+    assert parsed == (Block(BlockKind.TEXT, "Text", is_paragraph=True),)
 
 
 def test_the_head_states_title_language_description_keywords_and_address() -> None:
@@ -58,7 +58,9 @@ def test_an_encoding_that_is_none_is_not_believed(stated: str) -> None:
 
 
 def test_nesting_of_a_thousand_elements_is_read() -> None:
-    assert blocks("<div>" * 1000 + "deep" + "</div>" * 1000) == (Block(BlockKind.TEXT, "deep"),)
+    read = blocks("<div>" * 1000 + "deep" + "</div>" * 1000)
+
+    assert read == (Block(BlockKind.TEXT, "deep", is_paragraph=True),)
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<table><tr><td>", "<ul><li>", "<x-y>"])
