@@ -123,7 +123,7 @@ class LeftOutCounts:
             yield
         except _FAULTS as error:
             _log.warning("A reader failed at %s: %s", name, what, exc_info=True)
-            reason = f"its reader failed with {type(error).__name__}: {error!s:.120}"
+            reason = f"the reader failed with {type(error).__name__}: {error!s:.120}"
             self.add(what, reason, name=name)
 
     def take(self, counted: Iterable[LeftOut]) -> None:

@@ -53,7 +53,7 @@ _NAVIGATION = frozenset({"toctree", "index"})
 _OMITTED = {
     "include": "other files are not included",
     "raw": "raw output is not read",
-    "autosummary": "it is generated from code",
+    "autosummary": "generated from code",
     "image": "its options cannot be read",
     "figure": "its options cannot be read",
 }
@@ -128,7 +128,7 @@ def _parse(
         text = unread.astext()
         if (defined := _DEFINED.match(text)) is not None:
             if text.startswith(".. "):
-                left_out.add("substitution", _OMITTED.get(defined[1], "it cannot be read"))
+                left_out.add("substitution", _OMITTED.get(defined[1], "cannot be read"))
             message.parent.remove(message)
             continue
         held = _read_directive(text, left_out, depth, definitions) if is_directive else [unread]

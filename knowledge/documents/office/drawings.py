@@ -71,7 +71,7 @@ def read_graphics(
         relation = relations.get(name)
         if relation is None or relation.target not in archive:
             if element.tag in _EMBEDDED:
-                left_out.add("embedded file", "it is linked, and not part of this file")
+                left_out.add("embedded file", "linked, and not part of this file")
         elif element.tag in _EMBEDDED:
             data, levels = archive.read(relation.target), 0 if element.tag == "altChunk" else 2
             yield from read_inner_file(data, relation.target, left_out, levels=levels)

@@ -31,7 +31,7 @@ def read(data: bytes, source: str) -> Page:
     left_out = LeftOutCounts()
     for name in _chapters(root, posixpath.dirname(package), left_out):
         if name not in archive:
-            left_out.add("chapter", "it is missing in the file", name=name)
+            left_out.add("chapter", "missing in the file", name=name)
             continue
 
         def find_file(address: str, folder: str = posixpath.dirname(name)) -> bytes | None:
@@ -67,7 +67,7 @@ def _chapters(root: Element, folder: str, left_out: LeftOutCounts) -> Iterator[s
         item = manifest.get(entry.get("idref", ""))
         if item is None or item.get("media-type") not in _CHAPTERS:
             kind = item.get("media-type", "") if item is not None else "missing"
-            left_out.add("chapter", "it is not HTML", name=kind)
+            left_out.add("chapter", "not HTML", name=kind)
             continue
         if "nav" not in (item.get("properties", "")).split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))

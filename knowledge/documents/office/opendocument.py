@@ -513,7 +513,7 @@ class _Reader:
             if picture is not None:
                 yield picture
                 return
-        self.left_out.add("picture", "it is missing in the file, or too large", name=caption)
+        self.left_out.add("picture", "missing in the file, or too large", name=caption)
 
     def _drawings(self, element: Element, caption: str = "") -> Iterator[Block]:
         """Yield the pictures and the other drawings in a paragraph or a cell, or on a sheet."""
@@ -763,7 +763,7 @@ class _Reader:
         stated = cell.get(f"{kind}-value") or cell.get("value") or ""
         value = replace(style, text=" ".join(clean_text(stated).split()))
         if value.text and self._styles.hides_value(style_name):
-            self.left_out.add("value", "its number format hides it")
+            self.left_out.add("value", "hidden by the number format")
             return ""
         if value.is_invisible():
             self.left_out.add("value", BACKGROUND)

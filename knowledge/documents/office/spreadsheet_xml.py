@@ -94,7 +94,7 @@ class _SheetReader:
         data, note = cell.find("Data"), find_child(cell, "Comment", "Data")
         style = self._styles.get(cell.get("StyleID") or "Default")
         if data is None and cell.get("Formula"):
-            self._left_out.add("formula", "the file stores no result of it: save it in Excel")
+            self._left_out.add("formula", "the file stores no result: save it in Excel")
         shown = "" if data is None else self._write(data, style)
         added = "" if note is None else " ".join("".join(note.itertext()).split())
         return f"{shown} [{added}]".strip() if added else shown
@@ -116,7 +116,7 @@ class _SheetReader:
             spans = join_spans(_list_spans(data, Span("", is_struck=is_struck)))
             shown = format_text(" ".join(spans.split()), code)
         if stated.strip() and not shown.strip():
-            self._left_out.add("value", "its number format hides it")
+            self._left_out.add("value", "hidden by the number format")
         elif shown and not len(data) and self._is_invisible(style):
             self._left_out.add("value", BACKGROUND)
             return ""

@@ -257,7 +257,7 @@ class TextReader:
         elif name == "r":
             self._read_run(node, reading)
             inner = find_child(node, "ruby", "rubyBase")
-            self._left_out.add("reading", "it is written above its word", inner is not None)
+            self._left_out.add("reading", "written above words", inner is not None)
             return () if inner is None else inner
         elif name not in _LEFT_OUT:
             return node

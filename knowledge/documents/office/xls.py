@@ -107,7 +107,7 @@ class _WorkbookReader:
         elif cell.ctype == _ERROR:
             shown = error_text_from_code.get(cell.value, "#ERROR!")
         if stated.strip() and not shown:
-            self.left_out.add("value", "its number format hides it")
+            self.left_out.add("value", "hidden by the number format")
         elif shown and len(runs) == 1 and self._is_invisible(style):
             self.left_out.add("value", BACKGROUND)
             shown = ""

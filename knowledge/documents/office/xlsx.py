@@ -107,7 +107,7 @@ class _Values:
         else:
             shown = format_text(stated, style.format)
         if stated and not shown.strip():
-            self.left_out.add("value", "its number format hides it")
+            self.left_out.add("value", "hidden by the number format")
         return shown
 
     def _read_stated(self, cell: Element, kind: str) -> "Sequence[Span | str]":
@@ -118,19 +118,19 @@ class _Values:
         stated = (value.text or "") if value is not None else ""
         is_unknown = not stated or (stated == "0" and self._recalculates)
         if is_unknown and kind != "str" and cell.find("f") is not None:
-            self.left_out.add("formula", "the file stores no result of it: save it in Excel")
+            self.left_out.add("formula", "the file stores no result: save it in Excel")
             return ()
         if not stated:
             return ()
         if kind == "s":
             if to_number(stated, len(self._texts)) < len(self._texts):
                 return self._texts[int(stated)]
-            self.left_out.add("text", "it is missing in the file")
+            self.left_out.add("text", "missing in the file")
             return ()
         if kind == "b":
             return ("TRUE" if stated == "1" else "FALSE",)
         if kind == "e" and cell.get("vm") is not None:
-            self.left_out.add("picture or linked data type", "only Excel 365 shows it in a cell")
+            self.left_out.add("linked data type or picture", "only Excel 365 shows it in a cell")
             return ()
         return (_unescape(stated),) if kind == "str" else (stated,)
 
@@ -162,7 +162,7 @@ def read(data: bytes, source: str) -> Page:
         name = " ".join((sheet.get("name") or "Sheet").split())
         relation = relations.get(sheet.get("id", ""))
         if relation is None or relation.kind not in ("worksheet", "chartsheet"):
-            left_out.add("sheet", "it contains macros or a dialog, or is missing", name=name)
+            left_out.add("sheet", "macros, dialogs and missing sheets are not read", name=name)
             continue
         if sheet.get("state", "visible") != "visible":
             left_out.add("hidden sheet", _HIDDEN, name=name)

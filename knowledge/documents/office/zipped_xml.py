@@ -304,7 +304,7 @@ def count_field_in_header(literal: str, left_out: LeftOutCounts) -> None:
     (`Page 1`).
     """
     words = sum(map(str.isalpha, literal.split()))
-    left_out.add("printed header", "it has a field such as the number of the page", words > 1)
+    left_out.add("printed header", "fields such as page numbers are not text", words > 1)
 
 
 def end_code(lines: list[str]) -> Iterator[Block]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
 COMMENT = ("comment", "comments on pages are not part of the text")
-HIDDEN = ("hidden word", "its page does not show it")
+HIDDEN = ("hidden word", "not visible on the page")
 _MOST_ANNOTATIONS = 5_000
 _LONGEST = 20_000
 _SIZE = 10.0

@@ -28,7 +28,7 @@ def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line
         own = list(column)
         numbered = _find_numbered(own)
         if numbered:
-            left_out.add("line number", "it counts the lines of a page", len(numbered))
+            left_out.add("line number", "numbers that count lines are not text", len(numbered))
             first, last = min(numbered), max(numbered)
             shown = (
                 _strip(line, is_numbered=at in numbered) if first <= at <= last else line

@@ -70,7 +70,7 @@ def take_pictures(page: "PdfPage", number: int, left_out: LeftOutCounts) -> Iter
         try:
             data = _extract(drawn) if left_to_take >= 0 else None
         except PdfiumError:
-            data, reason = None, "it is damaged"
+            data, reason = None, "damaged"
         if data is None:
             left_out.add("picture", reason, name=f"page {number}")
         else:

@@ -193,7 +193,7 @@ def test_a_damaged_picture_of_a_pdf_is_counted(damage: tuple[bytes, bytes]) -> N
     page = pdf_reader.read(file.getvalue().replace(*damage), "a.pdf")
 
     assert page.blocks == (Block(BlockKind.TEXT, "The pump hangs on two bolts.", anchor="page=1"),)
-    assert page.left_out == (LeftOut("picture", 1, "it is damaged", ("page 1",)),)
+    assert page.left_out == (LeftOut("picture", 1, "damaged", ("page 1",)),)
 
 
 SVG = base64.b64encode(b"<svg/>").decode()
