@@ -1,6 +1,7 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -166,6 +167,20 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         return 0
     has_parts = len(rows) > 2 and rows[1] and any(cell.columns > 1 for cell in rows[0])
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
+
+
+def close_gaps(rows: Iterable[SheetRow], hidden: Collection[int]) -> list[SheetRow]:
+    """Return the rows that have cells outside of hidden columns, which leave no gap."""
+    places = sorted(hidden)
+
+    def close(row: SheetRow) -> SheetRow:
+        cells = {
+            at - bisect_left(places, at): text for at, text in row.cells.items() if at not in hidden
+        }
+        merged = {at - bisect_left(places, at) for at in row.merged if at not in hidden}
+        return replace(row, cells=cells, merged=merged)
+
+    return [row for row in (map(close, rows) if hidden else rows) if row.cells]
 
 
 def write_named_sheet(

@@ -1,7 +1,7 @@
 """Computes the labels of numbered paragraphs, such as `4.2` or `(a)`, and reads Word's lists."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
@@ -24,6 +24,22 @@ _CHINESE = frozenset(
 )
 """The styles of Word and LibreOffice that write the numbers up to 99 alike."""
 _IDEOGRAPHS = ("", *"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d")
+_LETTERS = {
+    "ganada": "가나다라마바사아자차카타파하",
+    "chosung": "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ",
+    "aiueoFullWidth": "アイウエオカキクケコサシスセソタチツテトナニヌネノ",
+    "irohaFullWidth": "イロハニホヘトチリヌルヲワカヨタレソツネナラム",
+    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
+    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
+    "arabicAlpha": "أبتثجحخدذرزسشصضطظعغفقكلمنهوي",
+    "arabicAbjad": "أبجدهوزحطيكلمنسعفصقرشتثخذضظغ",
+    "hebrew2": "אבגדהוזחטיכלמנסעפצקרשת",
+}
+_LETTERS |= {f"{', '.join(letters[:3])}, ...": letters for letters in _LETTERS.values()}
+"""The letters of the styles of Word and, by the first three, of LibreOffice."""
+_HEBREW = frozenset({"hebrew1", "א, י, ק, ..."})
+_HEBREW_ONES: Sequence[str] = ("", *"אבגדהוזחט")
+_HEBREW_TENS: Sequence[str] = ("", *"יכלמנסעפצ")
 _CHICAGO = "*\u2020\u2021\u00a7"
 _MOST_MARKS = 40
 _MOST_DIGITS = 10
@@ -36,7 +52,8 @@ class Level:
     """The numbering of one list level; `text` contains `%1` for the number of the first level.
 
     `restart`: paragraphs of the levels before this one restart its numbers. `is_legal`: numbers of
-    all levels are written as digits. `paragraph_style` is the style that uses this level.
+    all levels are written as digits, with the zero of `01` if their style has one.
+    `paragraph_style` is the style that uses this level.
     """
 
     style: str
@@ -120,7 +137,9 @@ def count_item(
         shown = int(placeholder[1]) - 1
         if shown not in levels or levels[shown].style == "bullet":
             return ""
-        style = "decimal" if definition.is_legal else levels[shown].style
+        style = levels[shown].style
+        if definition.is_legal and style not in _DECIMAL:
+            style = "decimal"
         written = write_list_number(counts[shown] or 0, style)
         if written == str(counts[shown]) and style not in _DECIMAL and not style.isdecimal():
             left_out.add("list number", _UNKNOWN, name=style)
@@ -140,6 +159,13 @@ def write_list_number(number: int, style: str) -> str:
         tens, ones = divmod(number, 10)
         shown_tens = f"{_IDEOGRAPHS[tens] if tens > 1 else ''}\u5341" if tens else ""
         return f"{shown_tens}{_IDEOGRAPHS[ones]}"
+    letters = _LETTERS.get(style, "")
+    if 0 < number <= len(letters):
+        return letters[number - 1]
+    if style in _HEBREW and 0 < number < 100:
+        # 15 and 16 avoid the letters of a holy name.
+        tens, ones = (0, number) if number in (15, 16) else divmod(number, 10)
+        return "ט" + _HEBREW_ONES[ones - 9] if ones > 9 else _HEBREW_TENS[tens] + _HEBREW_ONES[ones]
     if style.startswith(("decimalEnclosedCircle", "\u2460,")) and 0 < number <= 20:
         return chr(ord("\u2460") + number - 1)
     if style == "chicago" and 0 < number <= _MOST_MARKS:

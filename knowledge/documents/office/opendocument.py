@@ -46,6 +46,7 @@ from knowledge.documents.tables import (
     TOO_MANY_COLUMNS,
     Cell,
     SheetRow,
+    close_gaps,
     fill_merged,
     unfold_tables,
     write_named_sheet,
@@ -716,7 +717,7 @@ class _Reader:
         by_number = {row.number: row for row in rows}
         for spanned_rows, spanned_columns in merged:
             fill_merged(by_number, spanned_rows, spanned_columns)
-        return [row for row in rows if row.cells]
+        return close_gaps(rows, hidden)
 
     def _sheet_cells(
         self,

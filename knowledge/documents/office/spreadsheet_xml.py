@@ -19,6 +19,7 @@ from knowledge.documents.tables import (
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     SheetRow,
+    close_gaps,
     fill_merged,
     write_named_sheet,
 )
@@ -79,7 +80,7 @@ class _SheetReader:
                 rows[number] = SheetRow(number, cells, hidden)
         for places in merged:
             fill_merged(rows, *places)
-        return [row for row in rows.values() if row.cells]
+        return close_gaps(rows.values(), {column - 1 for column in hidden_columns})
 
     def _read_row(self, row: Element, hidden: Collection[int]) -> Iterator[tuple[int, str]]:
         """Yield the 0-based column and the text of each visible cell that is not empty."""

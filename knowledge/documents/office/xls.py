@@ -20,7 +20,13 @@ from knowledge.documents.office.xls_records import SheetParts, read_parts
 from knowledge.documents.office.xlsx import write_printed_headers
 from knowledge.documents.office.zipped_xml import BACKGROUND
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
-from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_named_sheet
+from knowledge.documents.tables import (
+    MOST_COLUMNS,
+    SheetRow,
+    close_gaps,
+    fill_merged,
+    write_named_sheet,
+)
 
 _HIDDEN = "hidden in the workbook"
 _EXPECTED = "an old Excel workbook (.xls)"
@@ -83,7 +89,7 @@ class _WorkbookReader:
                 rows[at] = SheetRow(at + 1, cells, hidden)
         for first, end, left, right in sheet.merged_cells:
             fill_merged(rows, range(first, end), range(left, right))
-        return list(rows.values())
+        return close_gaps(rows.values(), hidden_columns)
 
     def _cell(self, sheet: Any, place: tuple[int, int]) -> str:
         """Return the visible text of a cell with its note."""

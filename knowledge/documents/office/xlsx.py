@@ -37,6 +37,7 @@ from knowledge.documents.tables import (
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
     SheetRow,
+    close_gaps,
     fill_merged,
     write_named_sheet,
 )
@@ -371,7 +372,7 @@ def _read_sheet(
         if cells:
             rows.append(SheetRow(number, cells, hidden))
     _fill_merged(root, rows)
-    return rows
+    return close_gaps(rows, hidden_columns)
 
 
 def _read_row(
