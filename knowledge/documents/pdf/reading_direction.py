@@ -15,7 +15,8 @@ _ARABIC = re.compile("[\u0600-\u065f\u066d-\u06ef\u06fa-\u08ff\ufb50-\ufdff\ufe7
 _MIRRORED = str.maketrans("()[]{}<>\u00ab\u00bb\u2039\u203a", ")(][}{><\u00bb\u00ab\u203a\u2039")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _BEHIND_NUMBER = frozenset("%\u2030\u00b0\u066a")
-_BEFORE_NUMBER = frozenset("%$\u20ac\u00a3\u20aa")
+_BEFORE_NUMBER = frozenset("$\u20ac\u00a3\u20aa")
+_SIGNS = frozenset("+-\u2212\u2013")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,11 @@ def _add_signs(pieces: Sequence[Piece], start: int, end: int) -> int:
 
 def _is_sign_of(pieces: Sequence[Piece], at: int, *, is_arabic: bool) -> bool:
     """Return whether a sign precedes the number to the right of it, as in a phone number."""
-    following = pieces[at + 1 : at + 3]
-    is_beside = bool(following) and following[0].is_number and not following[0].has_space
-    if not is_beside:
+    following = pieces[at + 1 : at + 2]
+    if not following or not following[0].is_number or following[0].has_space:
         return False
-    if pieces[at].text == "+":
-        return len(following) > 1 and following[1].is_number and following[1].has_space
+    if pieces[at].text in _SIGNS:
+        return at == 0 or pieces[at].has_space
     return pieces[at].text in _BEFORE_NUMBER and not is_arabic
 
 

@@ -46,6 +46,7 @@ _LARGER = 1.1
 _FURTHER = 1.3
 _FURTHEST_CODE = 4.5
 """Lines of code are one block up to here, in sizes: two of them may be empty."""
+_BETWEEN = 0.8
 _LARGEST_GAP = 4.0
 _MOST_ROW_LINES = 12
 _UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
@@ -737,15 +738,22 @@ def _belongs_to_row(
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 
     Rules at only one height separate the header from the rows, and not the rows from each other. A
-    line with a value begins a row, unless its label began in the line above.
+    line with a value begins a row, unless its label began in the line above. A cell with fewer
+    lines is centred beside the others, so that a line between two of theirs belongs to all of them.
     """
     if any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules):
         return False
+    if above.base - line.base < _BETWEEN * line.size:
+        return True
     has_label = _find_column(columns, line.segments[0]) == 0
     has_value = any(is_value(segment.text) for segment in line.segments[1:])
     if has_label and (has_value or len(line.segments) == 1):
         is_open = not is_value(line.segments[0].text) and not (has_value and any(row[1:]))
         return is_open and _goes_on_below(above, line, columns)
+    values = [one for one in line.segments[1:] if is_value(one.text)]
+    if values and all(any(map(is_value, row[_find_column(columns, one)])) for one in values):
+        # A further label with its value, such as a discount or a total.
+        return False
     if len({round(rule.base) for rule in rules}) > 1:
         return True
     return not has_label and above.base - line.base < 1.5 * line.size
