@@ -510,3 +510,31 @@ def test_a_point_that_is_drawn_after_its_number_is_in_its_place() -> None:
     canvas.save()
 
     assert read(file.getvalue()).content.split()[-1] == "1.9"
+
+
+def test_each_label_of_an_invoice_keeps_its_own_amount_and_a_centred_cell_its_row() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    lines = [
+        (700, "Ref.", "Item", "", "Total"), (684, "", "Oak window", "", ""),
+        (679, "MN-04", "", "", "2,450.00"), (674, "", "two panes", "", ""),
+        (660, "PO-11", "Fitting", "", "980.00"), (648, "", "Discount 5 %", "", "-171.50"),
+        (632, "", "", "Net", "3,258.50"), (620, "", "", "Tax 20 %", "651.70"),
+    ]  # fmt: skip
+    canvas.setFont("Helvetica", 10)
+    for base, *texts in lines:
+        for text, left in zip(texts, (50, 110, 300, 0), strict=True):
+            (canvas.drawString if left else canvas.drawRightString)(left or 450, base, text)
+    for base in (694, 642):
+        canvas.line(50, base, 450, base)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.blocks[-1].text.split("\n")[2:] == [
+        "| MN-04 | Oak window two panes |  | 2,450.00 |",
+        "| PO-11 | Fitting |  | 980.00 |",
+        "|  | Discount 5 % |  | -171.50 |",
+        "|  |  | Net | 3,258.50 |",
+        "|  |  | Tax 20 % | 651.70 |",
+    ]

@@ -130,6 +130,10 @@ def test_a_list_style_a_legal_number_and_an_override_count_as_word_shows_them() 
     [
         ('<w:numFmt w:val="chineseCountingThousand"/>', 9, ["九", "十", "十一"]),
         ('<w:numFmt w:val="japaneseCounting"/>', 19, ["十九", "二十", "二十一"]),
+        ('<w:numFmt w:val="ganada"/>', 1, ["가", "나", "다"]),
+        ('<w:numFmt w:val="arabicAbjad"/>', 2, ["ب", "ج", "د"]),
+        ('<w:numFmt w:val="hebrew1"/>', 14, ["יד", "טו", "טז"]),
+        ('<w:numFmt w:val="decimalZero"/><w:isLgl/>', 9, ["09", "10", "11"]),
         ('<w:numFmt w:val="decimalEnclosedCircle"/>', 9, ["⑨", "⑩", "⑪"]),
         ('<X><Choice><w:numFmt w:val="custom" w:format="001, 002, ..."/></Choice></X>', 98,
          ["098", "099", "100"]),

@@ -103,6 +103,18 @@ def test_hidden_sheets_rows_and_columns_are_left_out_with_a_note() -> None:
     ]
 
 
+def test_a_hidden_column_does_not_divide_a_table() -> None:
+    workbook = workbook_of(
+        ("Group", None, None, None),
+        ("Name", "Size", "Cost", "Price"),
+        ("A", 1, 2, 3),
+        ("B", 4, 5, 6),
+    )
+    workbook.active.column_dimensions["C"].hidden = True
+
+    assert read(workbook).blocks[-1].text.endswith("| A | 1 | 3 |\n| B | 4 | 6 |")
+
+
 def test_rows_that_the_filter_of_a_table_hides_are_read() -> None:
     workbook = workbook_of(("Name", "State"), ("A", "open"), ("B", "closed"))
     condition = AutoFilter(ref="A1:B3", filterColumn=[FilterColumn(colId=1)])
