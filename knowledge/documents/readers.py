@@ -90,6 +90,8 @@ def read_inner_file(
         return ()
     finally:
         _depth.reset(before)
+    if not page.blocks and not page.left_out:
+        left_out.add(what, "it contains no text", name=name)
     left_out.take(page.left_out)
     # Places in the inner file are not places in the outer one.
     return tuple(

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
 from knowledge.documents import plain_text
-from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
     MailPart,
     ParsedMail,
@@ -121,9 +121,8 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         blocks += _write_head(mail, subject, number)
         for part in list_content(raw):
             blocks += _write_part(part, seen, left_out, keeps_quotations=keeps_quotations)
-    if not any(block.kind is not BlockKind.HEADING for block in blocks):
-        raise NoTextError("the document contains no text")
-    return Page(source, title, tuple(blocks), left_out=left_out.list())
+    has_text = any(block.kind is not BlockKind.HEADING for block in blocks)
+    return Page(source, title, tuple(blocks) if has_text else (), left_out=left_out.list())
 
 
 def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:

@@ -84,6 +84,13 @@ _OUTLINE = "#outline"
 _FIELDS_OF_PAGES = frozenset(
     {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
 )
+_FIELDS_OF_SLIDES = ("footer", "date-time")
+_SHOWN_BY_SLIDES: dict[str | None, tuple[str, tuple[str | None, ...]]] = {
+    None: ("background-objects-visible", ("true", None)),
+    **{kind: (f"display-{kind}", ("true",)) for kind in _FIELDS_OF_SLIDES},
+}
+"""What a slide shows of its master: by kind of shape, an attribute of the slide and its values."""
+_NOT_ON_SCREEN = ("none", "printer")
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
@@ -255,6 +262,8 @@ class _Reader:
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
+        self._repeated: list[str] = []
+        self._fields = dict(_SIGNS)
         self._controls = {
             control.get("id"): control
             for forms in self.stated.iter("forms")
@@ -282,7 +291,8 @@ class _Reader:
         if "spreadsheet" in parts:
             return "spreadsheet", tuple(self._sheets(parts["spreadsheet"]))
         if "presentation" in parts:
-            return "presentation", tuple(self._slides(parts["presentation"]))
+            slides = tuple(self._slides(parts["presentation"]))
+            return "presentation", (*write_page_headers(self._repeated), *slides)
         for kind in ("text", "drawing", "chart"):
             if kind in parts:
                 is_plain = kind == "text" and not self._has_backgrounds()
@@ -590,8 +600,8 @@ class _Reader:
             self.left_out.add(*_COMMENT)
         elif name == "s":
             yield replace(outer, text=" " * min(_count(child, "c"), _MOST_REPEATED))
-        elif name in _SIGNS:
-            yield replace(outer, text=_SIGNS[name])
+        elif name in self._fields:
+            yield replace(outer, text=self._fields[name])
         elif name == "control":
             yield replace(outer, text=self._read_control(child))
         elif (
@@ -784,10 +794,16 @@ class _Reader:
         return "" if conditions else _WHITE
 
     def _slides(self, body: Element) -> Iterator[Block]:
+        declared = {(part.tag, part.get("name")): part.text or "" for part in body}
+        self._fields["page-number"] = ""
         for number, slide in enumerate(body.findall("page"), start=1):
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
+            for kind in _FIELDS_OF_SLIDES:
+                name = (f"{kind}-decl", slide.get(f"use-{kind}-name"))
+                self._fields[kind] = declared.get(name, "")
+            self._repeated += self._read_master(slide)
             shown = [child for child in slide if child.tag != "notes"]
             bases = self._find_bases(slide, shown)
             shapes = order_shapes(shown, _find_box)
@@ -806,6 +822,15 @@ class _Reader:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
+
+    def _read_master(self, slide: Element) -> Iterator[str]:
+        """Yield the lines that the master of a slide shows on it."""
+        self._base = _PLAIN
+        for shape in self._masters.get(slide.get("master-page-name"), ()):
+            name, shown = _SHOWN_BY_SLIDES.get(shape.get("class"), ("", ()))
+            is_shown = self._styles.find("drawing-page", slide.get("style-name"), name) in shown
+            if is_shown and shape.tag in _DRAWN and shape.get("display") not in _NOT_ON_SCREEN:
+                yield from map(self._line, shape.iter("p"))
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
         """Return the colour of the text of each shape, and the colour behind it."""

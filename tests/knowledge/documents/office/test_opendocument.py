@@ -602,3 +602,35 @@ def test_printed_headers_of_a_sheet_are_read_and_those_with_fields_are_counted()
 
     assert page.content == "## A\n\nQP-114\n\n7"
     assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]
+
+
+def test_what_slides_show_of_their_master_is_read_once() -> None:
+    def shape(kind: str, text: str) -> str:
+        box = f"<draw:text-box><text:p>{text}</text:p></draw:text-box>"
+        return f"<draw:frame {kind}>{box}</draw:frame>"
+
+    footer, number = "presentation:class='footer'", "presentation:class='page-number'"
+    field = "<text:page-number>&lt;number&gt;</text:page-number>"
+    slide = (
+        "<draw:page draw:master-page-name='M' draw:style-name='{}' "
+        "presentation:use-footer-name='f'><draw:frame><draw:text-box><text:p>{}</text:p>"
+        "</draw:text-box></draw:frame></draw:page>"
+    ).format
+    page = read(
+        "<office:presentation><presentation:footer-decl presentation:name='f'>Valid to May"
+        f"</presentation:footer-decl>{slide('S', 'One')}{slide('S', 'Two')}{slide('N', 'Three')}"
+        "</office:presentation>",
+        f"<style:master-page style:name='M'>{shape('', f'Acme confidential {field}')}"
+        f"{shape(footer, '<presentation:footer/>')}{shape(number, field)}"
+        "</style:master-page><style:style style:name='S' style:family='drawing-page'>"
+        "<style:drawing-page-properties presentation:display-footer='true'/></style:style>",
+    )
+    bare = read(
+        f"<office:presentation>{slide('N', 'Three')}</office:presentation>",
+        f"<style:master-page style:name='M'>{shape(footer, 'Not shown')}</style:master-page>",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Acme confidential", "Valid to May", "Slide 1", "One", "Slide 2", "Two", "Slide 3", "Three",
+    ]  # fmt: skip
+    assert [block.text for block in bare.blocks] == ["Slide 1", "Three"]
