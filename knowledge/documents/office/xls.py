@@ -10,15 +10,15 @@ from typing import Any
 
 import olefile
 
-from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format, format_number, format_text
-from knowledge.documents.office.xls_records import SheetParts, read_parts
+from knowledge.documents.office.xls_records import SheetParts, mend_records, read_parts
 from knowledge.documents.office.xlsx import write_printed_headers
-from knowledge.documents.office.zipped_xml import BACKGROUND
+from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, SheetRow, fill_merged, write_named_sheet
 
@@ -33,6 +33,8 @@ _EMPTY = (0, 6)
 _TEXT, _NUMBER, _DATE, _TRUTH, _ERROR = 1, 2, 3, 4, 5
 # The formats of dates and times that depend on the locale; the library writes those of the USA.
 _LOCAL = frozenset({14, 22})
+_ENCRYPTED = "Workbook is encrypted"
+"""What the library raises."""
 _STREAMS = ("Workbook", "Book")
 _WHITE = (255, 255, 255)
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
@@ -158,11 +160,13 @@ def _read_workbook(data: bytes, source: str) -> Page:
     import xlrd
 
     try:
-        stream = _find_stream(data)
+        stream = mend_records(_find_stream(data))
         book = xlrd.open_workbook(file_contents=stream, formatting_info=True, on_demand=True)
         sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]
     except Exception as error:  # the library raises whatever damaged data lead to
-        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged or locked one") from error
+        if str(error) == _ENCRYPTED:
+            raise SkippedError(LOCKED) from error
+        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
     reader = _WorkbookReader(book)
     parts = read_parts(book, reader.left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])

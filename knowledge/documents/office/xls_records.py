@@ -13,12 +13,16 @@ from knowledge.documents.page import LeftOutCounts
 _HEAD = Struct("<HH")
 _BIFF8 = 80
 _BEGIN, _END = 0x0809, 0x000A
+_BEGINNING = b"\x09\x08"
 _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
 _HEADERS = frozenset({0x0014, 0x0015})
 _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 """Conditional formats, and a picture behind a sheet."""
 _CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0006, 0x0208, 0x00FC})
 _NOTE = 0x19
+_DEFINED_NAME, _CELL_NOTE, _UNUSED = 0x0018, 0x001C, b"\xff\x1f"
+_AUTHOR = Struct("<HB")
+"""The number of characters of a name, and their size, after the place of a note in 8 bytes."""
 _CONTROLS = (*range(0x0B, 0x0E), *range(0x10, 0x13))
 _OBJECTS = {
     0x05: ("chart", "charts in .xls are not read: save the workbook as .xlsx"),
@@ -83,7 +87,8 @@ def read_parts(book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
     sheets: dict[int, SheetParts] = {}
     current: SheetParts | None = None
     depth = 0
-    for at, kind, data in _list_records(book):
+    stream = book.mem if book.biff_version == _BIFF8 and book.mem else b""
+    for at, kind, data in _list_records(stream, book.base):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
@@ -100,10 +105,22 @@ def read_parts(book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
     return list(sheets.values())
 
 
-def _list_records(book: Any) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the place, the kind and the data of each record other than cells."""
-    stream = book.mem if book.biff_version == _BIFF8 and book.mem else b""
-    at = book.base
+def mend_records(stream: bytes) -> bytes:
+    """Return the stream of a workbook without defined names and authors of notes: nobody needs
+    them, and the library fails at some.
+    """
+    mended = bytearray(stream)
+    is_biff8 = stream[4:6] == b"\0\6"
+    for at, kind, data in _list_records(stream, 0) if stream.startswith(_BEGINNING) else ():
+        if kind == _DEFINED_NAME:
+            mended[at : at + 2] = _UNUSED
+        elif kind == _CELL_NOTE and is_biff8 and len(data) >= 8 + _AUTHOR.size:
+            _AUTHOR.pack_into(mended, at + _HEAD.size + 8, len(data) - 8 - _AUTHOR.size, 0)
+    return bytes(mended)
+
+
+def _list_records(stream: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the place, the kind and the data of each record other than cells, from a place on."""
     while at + _HEAD.size <= len(stream):
         kind, size = _HEAD.unpack_from(stream, at)
         end = at + _HEAD.size + size
