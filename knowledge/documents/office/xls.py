@@ -6,6 +6,7 @@ HTML, XML, delimited text and new workbooks under the same extension are read as
 import re
 from codecs import BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Any
 
 import olefile
@@ -168,7 +169,7 @@ def _read_workbook(data: bytes, source: str) -> Page:
             raise SkippedError(LOCKED) from error
         raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
     reader = _WorkbookReader(book)
-    parts = read_parts(book, reader.left_out)
+    parts = read_parts(stream, book, reader.left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
@@ -178,8 +179,9 @@ def _read_workbook(data: bytes, source: str) -> Page:
 
 def _find_stream(data: bytes) -> bytes:
     """Return the stream of the workbook; the library does not find it in every file."""
-    if not olefile.isOleFile(data):
+    # The library takes short data for the name of a file.
+    if not olefile.isOleFile(BytesIO(data)):
         return data
-    with olefile.OleFileIO(data) as file:
+    with olefile.OleFileIO(BytesIO(data)) as file:
         name = next((name for name in _STREAMS if file.exists(name)), None)
         return data if name is None else file.openstream(name).read()

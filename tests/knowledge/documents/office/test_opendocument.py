@@ -589,6 +589,17 @@ def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
     assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
 
 
+def test_boxes_of_a_workbook_of_excel_4_are_counted() -> None:
+    box = record(0x5D, struct.pack("<IH", 1, 6) + bytes(74))
+    cell = record(0x204, struct.pack("<HHHH", 0, 0, 0, 3) + b"Fee")
+    begin = record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + record(0x443, bytes(12))
+
+    page = xls.read(begin + record(0x14, b"\x0aConditions") + cell + box + record(0xA), "a.xls")
+
+    assert [block.text for block in page.blocks] == ["Sheet 1", "Conditions", "Fee"]
+    assert [part.what for part in page.left_out] == ["drawn text"]
+
+
 def test_a_workbook_with_a_password_is_skipped_with_the_reason() -> None:
     stream = read_stream()
     password = record(0x2F, bytes(52))
