@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
 from knowledge.documents import plain_text
+from knowledge.documents.decoding import decode
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
     MailPart,
@@ -148,6 +149,9 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     """Yield the messages of a mailbox in mbox format, or `data` itself if it is a single
     message.
     """
+    if b"\0" in data[:4]:
+        # UTF-16, which editors write.
+        data = decode(data)[0].encode()
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     separators = list(_BETWEEN_MESSAGES.finditer(data))
     if not separators or separators[0].start():
