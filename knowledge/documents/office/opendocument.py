@@ -6,7 +6,7 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from xml.etree.ElementTree import Element
@@ -84,10 +84,9 @@ _OUTLINE = "#outline"
 _FIELDS_OF_PAGES = frozenset(
     {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
 )
-_FIELDS_OF_SLIDES = ("footer", "date-time")
 _SHOWN_BY_SLIDES: dict[str | None, tuple[str, tuple[str | None, ...]]] = {
     None: ("background-objects-visible", ("true", None)),
-    **{kind: (f"display-{kind}", ("true",)) for kind in _FIELDS_OF_SLIDES},
+    **{kind: (f"display-{kind}", ("true",)) for kind in ("footer", "date-time")},
 }
 """What a slide shows of its master: by kind of shape, an attribute of the slide and its values."""
 _NOT_ON_SCREEN = ("none", "printer")
@@ -263,6 +262,7 @@ class _Reader:
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
         self._repeated: list[str] = []
+        self._shared: set[tuple[str | None, str | None]] = set()
         self._fields = dict(_SIGNS)
         self._controls = {
             control.get("id"): control
@@ -800,10 +800,7 @@ class _Reader:
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
-            for kind in _FIELDS_OF_SLIDES:
-                name = (f"{kind}-decl", slide.get(f"use-{kind}-name"))
-                self._fields[kind] = declared.get(name, "")
-            self._repeated += self._read_master(slide)
+            self._repeated += self._read_shared(slide, declared)
             shown = [child for child in slide if child.tag != "notes"]
             bases = self._find_bases(slide, shown)
             shapes = order_shapes(shown, _find_box)
@@ -823,14 +820,22 @@ class _Reader:
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
 
-    def _read_master(self, slide: Element) -> Iterator[str]:
-        """Yield the lines that the master of a slide shows on it."""
+    def _read_shared(
+        self, slide: Element, declared: Mapping[tuple[str, str | None], str]
+    ) -> Iterator[str]:
+        """Yield the lines that a slide shows of its master, each once, and its footer."""
         self._base = _PLAIN
-        for shape in self._masters.get(slide.get("master-page-name"), ()):
-            name, shown = _SHOWN_BY_SLIDES.get(shape.get("class"), ("", ()))
-            is_shown = self._styles.find("drawing-page", slide.get("style-name"), name) in shown
-            if is_shown and shape.tag in _DRAWN and shape.get("display") not in _NOT_ON_SCREEN:
-                yield from map(self._line, shape.iter("p"))
+        master = slide.get("master-page-name")
+        for kind, (name, shown) in _SHOWN_BY_SLIDES.items():
+            if self._styles.find("drawing-page", slide.get("style-name"), name) not in shown:
+                continue
+            yield declared.get((f"{kind}-decl", slide.get(f"use-{kind}-name")), "")
+            is_new = (master, kind) not in self._shared
+            self._shared.add((master, kind))
+            for shape in self._masters.get(master, ()) if is_new else ():
+                is_shown = shape.tag in _DRAWN and shape.get("display") not in _NOT_ON_SCREEN
+                if is_shown and shape.get("class") == kind:
+                    yield from map(self._line, shape.iter("p"))
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
         """Return the colour of the text of each shape, and the colour behind it."""
