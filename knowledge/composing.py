@@ -27,7 +27,7 @@ def compose(
 ) -> Document:
     """Return the document; raises `NoTextError` if the page has no searchable passage."""
     if not passages:
-        raise NoTextError("the text has no content")
+        raise NoTextError("the document contains no text")
     return Document(
         id=identity,
         source=_label(page.source),

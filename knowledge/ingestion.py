@@ -423,7 +423,7 @@ class _Ingestion:
             self._keep(file, place)
             return
         if isinstance(error, NoTextError) and not is_line:
-            self._ledger.warn(source, "the document contains no text")
+            self._ledger.warn(source, str(error))
             return
         self._ledger.fail(source, _reason(error))
         if is_line:

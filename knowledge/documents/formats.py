@@ -157,7 +157,11 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     except RecursionError as error:
         raise WrongFormatError("the document is nested too deeply") from error
     if not page.blocks:
-        raise NoTextError("the document contains no text")
+        pictures = len(page.files)
+        reasons = (f"{pictures} picture{'s'[: pictures != 1]}",) if pictures else ()
+        raise NoTextError(
+            "; ".join(("the document contains no text", *reasons, *map(str, page.left_out)))
+        )
     # Content of others must not be opened to more people than its source allows.
     stated = (
         (location.groups, page.groups) if location.is_foreign else (page.groups, location.groups)

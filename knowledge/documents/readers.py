@@ -23,6 +23,8 @@ READERS: Mapping[str, str] = {
     ".htm": "markup.html",
     ".xhtml": "markup.html",
     ".aspx": "markup.html",
+    ".mht": "interchange.web_archive",
+    ".mhtml": "interchange.web_archive",
     ".ipynb": "interchange.notebook",
     ".txt": "plain_text",
     ".text": "plain_text",
@@ -90,6 +92,8 @@ def read_inner_file(
         return ()
     finally:
         _depth.reset(before)
+    if not page.blocks and not page.left_out:
+        left_out.add(what, "it contains no text", name=name)
     left_out.take(page.left_out)
     # Places in the inner file are not places in the outer one.
     return tuple(

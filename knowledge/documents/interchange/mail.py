@@ -13,7 +13,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
 from knowledge.documents import plain_text
-from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.documents.decoding import decode
+from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.interchange.mail_parsing import (
     MailPart,
     ParsedMail,
@@ -121,9 +122,8 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
         blocks += _write_head(mail, subject, number)
         for part in list_content(raw):
             blocks += _write_part(part, seen, left_out, keeps_quotations=keeps_quotations)
-    if not any(block.kind is not BlockKind.HEADING for block in blocks):
-        raise NoTextError("the document contains no text")
-    return Page(source, title, tuple(blocks), left_out=left_out.list())
+    has_text = any(block.kind is not BlockKind.HEADING for block in blocks)
+    return Page(source, title, tuple(blocks) if has_text else (), left_out=left_out.list())
 
 
 def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
@@ -149,6 +149,9 @@ def _split_box(data: bytes) -> Iterator[bytes]:
     """Yield the messages of a mailbox in mbox format, or `data` itself if it is a single
     message.
     """
+    if b"\0" in data[:4]:
+        # UTF-16, which editors write.
+        data = decode(data)[0].encode()
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     separators = list(_BETWEEN_MESSAGES.finditer(data))
     if not separators or separators[0].start():

@@ -8,7 +8,7 @@ MDX imports and exports are left out, and captions of components become text; no
 
 import re
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from html import escape
 from itertools import takewhile
@@ -26,7 +26,7 @@ from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
-from knowledge.documents.page import Block, BlockKind, LeftOut, Page, first_heading
+from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, first_heading
 
 _Env = MutableMapping[str, Any]
 _DEEPEST_LISTS = 40
@@ -87,6 +87,7 @@ _CONTENTS = re.compile(
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
 _SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_GENERATED = "its text is only generated when the website is built"
 _SHORTCODE_LABEL = re.compile(
     r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
     r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
@@ -257,13 +258,16 @@ def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
     names = [match[1] for match in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(match[0])]
     closed = {name[1:] for name in names if name.startswith("/")}
     alone = [name for name in names if not name.startswith("/") and name not in closed]
-    reason = "its text is only generated when the website is built"
     shown = tuple(dict.fromkeys(alone))[:5]
-    return (LeftOut("shortcode", len(alone), reason, shown),) if alone else ()
+    return (LeftOut("shortcode", len(alone), _GENERATED, shown),) if alone else ()
 
 
 def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
-    return read_fragment(_write_html(markdown, {"page": markdown.lower(), "is_mdx": is_mdx}))
+    left_out = LeftOutCounts()
+    env = {"page": markdown.lower(), "is_mdx": is_mdx, "left_out": left_out}
+    fragment = read_fragment(_write_html(markdown, env))
+    left_out.take(fragment.left_out)
+    return replace(fragment, left_out=left_out.list())
 
 
 def _write_html(markdown: str, env: _Env) -> str:
@@ -271,7 +275,8 @@ def _write_html(markdown: str, env: _Env) -> str:
     lines = _place_footnotes(list(_remove_modules(fenced)))
     unfolded = _unfold_notes(_unfold_components(lines))
     parser = _make_parser()
-    return str(parser.render(widen_tables("\n".join(_clean_lines(unfolded)), parser), env))
+    cleaned = "\n".join(_clean_lines(unfolded, env["left_out"]))
+    return str(parser.render(widen_tables(cleaned, parser), env))
 
 
 @cache
@@ -680,7 +685,7 @@ def _dedent(line: str, margin: int) -> str:
     return line[min(margin, _count_indent(line)) :]
 
 
-def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
+def _clean_lines(lines: Iterable[str], left_out: LeftOutCounts) -> Iterator[str]:
     # The options of a generated description are the deeper lines that follow it.
     generated: int | None = None
     is_directive = False
@@ -699,6 +704,8 @@ def _clean_lines(lines: Iterable[str]) -> Iterator[str]:
             titled = container["label"] or container["title"]
             is_generated = "." in (container["name"] or "") and not titled
             generated = len(container["indent"]) if is_generated else None
+            if is_generated:
+                left_out.add("generated description", _GENERATED, name=container["name"])
             is_directive = container["directive"] is not None
             yield from _write_container(container)
         elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:

@@ -75,9 +75,10 @@ def read_graphics(
         elif element.tag in _EMBEDDED:
             data, levels = archive.read(relation.target), 0 if element.tag == "altChunk" else 2
             yield from read_inner_file(data, relation.target, left_out, levels=levels)
+        elif element.tag == "chart":
+            yield from _write_chart(archive.parse(relation.target), left_out)
         else:
-            root = archive.parse(relation.target)
-            yield from _write_chart(root) if element.tag == "chart" else _write_diagram(root)
+            yield from _write_diagram(archive.parse(relation.target))
 
 
 def read_drawing_text(paragraph: Element) -> str:
@@ -196,8 +197,10 @@ def _find_typeface(properties: Element | None, script: str) -> str:
     return "" if stated is None else stated.get("typeface", "")
 
 
-def _write_chart(root: Element) -> Iterator[Block]:
-    """Yield the title of a chart, and its series as the columns of a table."""
+def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
+    """Yield the title of a chart, and its series as the columns of a table; count a chart without
+    them.
+    """
     chart = root.find("chart")
     title = " ".join(
         text
@@ -221,7 +224,10 @@ def _write_chart(root: Element) -> Iterator[Block]:
         [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
         for place in places
     ]
-    if rows:
+    if not rows:
+        reason = "the file stores no values of it" if series else "this kind of chart is not read"
+        left_out.add("chart", reason, name=title)
+    else:
         cells = [[Cell(text, is_header=True) for text in header]]
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 

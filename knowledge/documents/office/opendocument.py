@@ -6,7 +6,7 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from xml.etree.ElementTree import Element
@@ -85,6 +85,12 @@ _OUTLINE = "#outline"
 _FIELDS_OF_PAGES = frozenset(
     {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
 )
+_SHOWN_BY_SLIDES: dict[str | None, tuple[str, tuple[str | None, ...]]] = {
+    None: ("background-objects-visible", ("true", None)),
+    **{kind: (f"display-{kind}", ("true",)) for kind in ("footer", "date-time")},
+}
+"""What a slide shows of its master: by kind of shape, an attribute of the slide and its values."""
+_NOT_ON_SCREEN = ("none", "printer")
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _CHECKED = {"checked": "\u2612", "true": "\u2612", "": "\u2610"}
 
@@ -256,6 +262,9 @@ class _Reader:
         self._lists: list[_List] = []
         self._counted: dict[str | None, list[int | None]] = {}
         self._notes: list[tuple[str, Element]] = []
+        self._repeated: list[str] = []
+        self._shared: set[tuple[str | None, str | None]] = set()
+        self._fields = dict(_SIGNS)
         self._controls = {
             control.get("id"): control
             for forms in self.stated.iter("forms")
@@ -283,7 +292,8 @@ class _Reader:
         if "spreadsheet" in parts:
             return "spreadsheet", tuple(self._sheets(parts["spreadsheet"]))
         if "presentation" in parts:
-            return "presentation", tuple(self._slides(parts["presentation"]))
+            slides = tuple(self._slides(parts["presentation"]))
+            return "presentation", (*write_page_headers(self._repeated), *slides)
         for kind in ("text", "drawing", "chart"):
             if kind in parts:
                 is_plain = kind == "text" and not self._has_backgrounds()
@@ -591,8 +601,8 @@ class _Reader:
             self.left_out.add(*_COMMENT)
         elif name == "s":
             yield replace(outer, text=" " * min(_count(child, "c"), _MOST_REPEATED))
-        elif name in _SIGNS:
-            yield replace(outer, text=_SIGNS[name])
+        elif name in self._fields:
+            yield replace(outer, text=self._fields[name])
         elif name == "control":
             yield replace(outer, text=self._read_control(child))
         elif (
@@ -785,10 +795,13 @@ class _Reader:
         return "" if conditions else _WHITE
 
     def _slides(self, body: Element) -> Iterator[Block]:
+        declared = {(part.tag, part.get("name")): part.text or "" for part in body}
+        self._fields["page-number"] = ""
         for number, slide in enumerate(body.findall("page"), start=1):
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", _HIDDEN, name=str(number))
                 continue
+            self._repeated += self._read_shared(slide, declared)
             shown = [child for child in slide if child.tag != "notes"]
             bases = self._find_bases(slide, shown)
             shapes = order_shapes(shown, _find_box)
@@ -807,6 +820,23 @@ class _Reader:
                 named = title or f"Slide {number}"
                 yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
                 yield from below
+
+    def _read_shared(
+        self, slide: Element, declared: Mapping[tuple[str, str | None], str]
+    ) -> Iterator[str]:
+        """Yield the lines that a slide shows of its master, each once, and its footer."""
+        self._base = _PLAIN
+        master = slide.get("master-page-name")
+        for kind, (name, shown) in _SHOWN_BY_SLIDES.items():
+            if self._styles.find("drawing-page", slide.get("style-name"), name) not in shown:
+                continue
+            yield declared.get((f"{kind}-decl", slide.get(f"use-{kind}-name")), "")
+            is_new = (master, kind) not in self._shared
+            self._shared.add((master, kind))
+            for shape in self._masters.get(master, ()) if is_new else ():
+                is_shown = shape.tag in _DRAWN and shape.get("display") not in _NOT_ON_SCREEN
+                if is_shown and shape.get("class") == kind:
+                    yield from map(self._line, shape.iter("p"))
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, _Text]:
         """Return the colour of the text of each shape, and the colour behind it."""

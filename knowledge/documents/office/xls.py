@@ -6,19 +6,20 @@ HTML, XML, delimited text and new workbooks under the same extension are read as
 import re
 from codecs import BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Any
 
 import olefile
 
-from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format, format_number, format_text
-from knowledge.documents.office.xls_records import SheetParts, read_parts
+from knowledge.documents.office.xls_records import SheetParts, mend_records, read_parts
 from knowledge.documents.office.xlsx import write_printed_headers
-from knowledge.documents.office.zipped_xml import BACKGROUND
+from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import (
     MOST_COLUMNS,
@@ -39,6 +40,8 @@ _EMPTY = (0, 6)
 _TEXT, _NUMBER, _DATE, _TRUTH, _ERROR = 1, 2, 3, 4, 5
 # The formats of dates and times that depend on the locale; the library writes those of the USA.
 _LOCAL = frozenset({14, 22})
+_ENCRYPTED = "Workbook is encrypted"
+"""What the library raises."""
 _STREAMS = ("Workbook", "Book")
 _WHITE = (255, 255, 255)
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
@@ -164,13 +167,15 @@ def _read_workbook(data: bytes, source: str) -> Page:
     import xlrd
 
     try:
-        stream = _find_stream(data)
+        stream = mend_records(_find_stream(data))
         book = xlrd.open_workbook(file_contents=stream, formatting_info=True, on_demand=True)
         sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]
     except Exception as error:  # the library raises whatever damaged data lead to
-        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged or locked one") from error
+        if str(error) == _ENCRYPTED:
+            raise SkippedError(LOCKED) from error
+        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
     reader = _WorkbookReader(book)
-    parts = read_parts(book, reader.left_out)
+    parts = read_parts(stream, book, reader.left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
@@ -180,8 +185,9 @@ def _read_workbook(data: bytes, source: str) -> Page:
 
 def _find_stream(data: bytes) -> bytes:
     """Return the stream of the workbook; the library does not find it in every file."""
-    if not olefile.isOleFile(data):
+    # The library takes short data for the name of a file.
+    if not olefile.isOleFile(BytesIO(data)):
         return data
-    with olefile.OleFileIO(data) as file:
+    with olefile.OleFileIO(BytesIO(data)) as file:
         name = next((name for name in _STREAMS if file.exists(name)), None)
         return data if name is None else file.openstream(name).read()

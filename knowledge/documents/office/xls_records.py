@@ -1,4 +1,4 @@
-"""Reads what the sheets of an old Excel workbook (BIFF8) have beside their cells.
+"""Reads what the sheets of an old Excel workbook (BIFF) have beside their cells.
 
 The library that reads the cells skips these records ([MS-XLS] 2.3).
 """
@@ -11,20 +11,26 @@ from typing import Any
 from knowledge.documents.page import LeftOutCounts
 
 _HEAD = Struct("<HH")
-_BIFF8 = 80
-_BEGIN, _END = 0x0809, 0x000A
+_BIFF5, _BIFF8 = 50, 80
+_BEGIN, _END = frozenset({0x0009, 0x0209, 0x0409, 0x0809}), 0x000A
+_BEGINNING = b"\x09\x08"
 _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
 _HEADERS = frozenset({0x0014, 0x0015})
 _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 """Conditional formats, and a picture behind a sheet."""
 _CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0006, 0x0208, 0x00FC})
 _NOTE = 0x19
+_DEFINED_NAME, _CELL_NOTE, _UNUSED = 0x0018, 0x001C, b"\xff\x1f"
+_AUTHOR = Struct("<HB")
+"""The number of characters of a name, and their size, after the place of a note in 8 bytes."""
 _CONTROLS = (*range(0x0B, 0x0E), *range(0x10, 0x13))
 _OBJECTS = {
     0x05: ("chart", "charts in .xls are not read: save the workbook as .xlsx"),
     0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
+_OLD_BOX = 0x06
+_OLD_BOXES = ("drawn text", "boxes of Excel 95 are not read: save the workbook as .xlsx")
 _SIZE_OF_RUN = 8
 
 
@@ -50,9 +56,11 @@ class _Box:
 class SheetParts:
     """What a sheet has beside its cells: text boxes, printed headers, and other objects.
 
+    `encoding` is that of its texts before BIFF8, whose boxes are only counted.
     `may_have_backgrounds`: a picture or a condition may change what is behind its cells.
     """
 
+    encoding: str = ""
     boxes: list[_Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
@@ -73,37 +81,58 @@ class SheetParts:
             self._is_skipped = shown == _NOTE or shown in _CONTROLS
             if shown in _OBJECTS:
                 self.left_out.add(*_OBJECTS[shown])
+            elif self.encoding and shown == _OLD_BOX:
+                self.left_out.add(*_OLD_BOXES)
+        elif kind in _HEADERS and self.encoding:
+            self.headers.append(data[1:].decode(self.encoding, "replace"))
         elif kind in _HEADERS:
             self.headers.append(_decode(data[2:], _read_number(data, 0)))
         self.may_have_backgrounds |= kind in _BACKGROUNDS
 
 
-def read_parts(book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
+def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
     """Return the parts of each sheet with cells; count the other sheets of the workbook."""
-    sheets: dict[int, SheetParts] = {}
+    encoding = "" if book.biff_version == _BIFF8 else book.encoding or "cp1252"
+    sheets = {} if book.biff_version >= _BIFF5 else {0: SheetParts(encoding)}
     current: SheetParts | None = None
     depth = 0
-    for at, kind, data in _list_records(book):
+    for at, kind, data in _list_records(stream):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
-                sheets[book.base + place] = SheetParts()
+                sheets[place] = SheetParts(encoding)
             else:
-                name = _decode(data[7:], len(data))
+                text = data[7:]
+                name = text.decode(encoding, "replace") if encoding else _decode(text, len(text))
                 left_out.add("sheet", "only sheets with cells are read", name=name)
-        elif kind in (_BEGIN, _END):
+        elif kind in _BEGIN or kind == _END:
             # A chart on a sheet begins and ends inside of it.
             current = sheets.get(at) if depth == 0 else current
-            depth += 1 if kind == _BEGIN else -1
+            depth += -1 if kind == _END else 1
         elif current is not None and depth == 1:
             current.add(kind, data)
     return list(sheets.values())
 
 
-def _list_records(book: Any) -> Iterator[tuple[int, int, bytes]]:
+def mend_records(stream: bytes) -> bytes:
+    """Return the stream of a workbook without defined names and authors of notes: nobody needs
+    them, and the library fails at some.
+    """
+    if not stream.startswith(_BEGINNING):
+        return stream
+    mended = bytearray(stream)
+    is_biff8 = stream[4:6] == b"\0\6"
+    for at, kind, data in _list_records(stream):
+        if kind == _DEFINED_NAME:
+            mended[at : at + 2] = _UNUSED
+        elif kind == _CELL_NOTE and is_biff8 and len(data) >= 8 + _AUTHOR.size:
+            _AUTHOR.pack_into(mended, at + _HEAD.size + 8, len(data) - 8 - _AUTHOR.size, 0)
+    return bytes(mended)
+
+
+def _list_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the place, the kind and the data of each record other than cells."""
-    stream = book.mem if book.biff_version == _BIFF8 and book.mem else b""
-    at = book.base
+    at = 0
     while at + _HEAD.size <= len(stream):
         kind, size = _HEAD.unpack_from(stream, at)
         end = at + _HEAD.size + size

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import (
-    NoTextError,
     PicturesError,
     TooLargeError,
     WrongFormatError,
@@ -203,8 +202,6 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
         raise PicturesError(
             f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
         )
-    if not blocks:
-        raise NoTextError("the PDF shows no text; its pages may be pictures")
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,

@@ -44,6 +44,23 @@ async def test_a_file_without_bytes_is_called_empty(desk: Desk, name: str) -> No
     assert (await desk.ingest()).failed == ((name, "the file is empty"),)
 
 
+async def test_a_file_without_text_is_reported_with_what_was_left_out(desk: Desk) -> None:
+    name = "urn:oasis:names:tc:opendocument:xmlns"
+    desk.write(
+        "plan.fodt",
+        f"<o:document xmlns:o='{name}:office:1.0' xmlns:d='{name}:drawing:1.0'><o:body><o:text>"
+        "<d:frame><d:object-ole/></d:frame></o:text></o:body></o:document>",
+    )
+
+    assert (await desk.ingest()).warned == (
+        (
+            "plan.fodt",
+            "the document contains no text; 1 embedded file left out: the format is not read "
+            "inside other files",
+        ),
+    )
+
+
 @pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html"])
 async def test_a_pdf_with_the_suffix_of_a_text_is_not_read_as_text(desk: Desk, name: str) -> None:
     desk.write(name, b"%PDF-1.7\n1 0 obj <</Type /Catalog>> endobj\n")

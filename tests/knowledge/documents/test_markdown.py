@@ -208,7 +208,7 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
         '{% tab title="Linux" %}\nFolder B9.\n{% endtab %}\n\n'
         '<ParamField body="code" type="string">\n  The code.\n</ParamField>\n\n'
         "```{list-table} Prices\n* - Plan\n  - Price\n* - Basic\n  - 10 *EUR*\n    a month\n```\n\n"
-        '{{< param "limit" >}} items.\n'
+        '{{< param "limit" >}} items.\n\n::: desk.plans\n    options:\n\n```\n::: desk.x\n```\n'
     )
 
     page = markdown.read(text.encode(), "a.md")
@@ -216,8 +216,12 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
     assert [block.text for block in page.blocks] == [
         "A", "Windows", "Folder A7.", "Linux", "Folder B9.", "code, type: string", "The code.",
         "Prices", "| Plan | Price |\n|---|---|\n| Basic | 10 EUR a month |", "items.",
+        "```\n::: desk.x\n```",
     ]  # fmt: skip
-    assert [(part.what, part.names) for part in page.left_out] == [("shortcode", ("param",))]
+    assert [(part.what, part.names) for part in page.left_out] == [
+        ("generated description", ("desk.plans",)),
+        ("shortcode", ("param",)),
+    ]
 
 
 def test_statements_in_front_are_text_and_settings_of_the_website_are_counted() -> None:

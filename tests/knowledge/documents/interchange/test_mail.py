@@ -112,6 +112,15 @@ def test_a_file_that_is_not_a_message_is_reported() -> None:
         mail.read(b"", "a.eml")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_message_that_an_editor_saved_as_utf_16_is_read(encoding: str) -> None:
+    made = "Subject: Fees\nContent-Type: text/plain; charset=iso-8859-1\n\nGröße: 40 €\n"
+
+    page = mail.read(made.encode(encoding), "a.eml")
+
+    assert (page.title, page.blocks[-1].text) == ("Fees", "Größe: 40 €")
+
+
 def test_a_message_of_a_damaged_header_is_read() -> None:
     page = mail.read(b"Subject: =?utf-8?b?!!!?=\nFrom: <<\nDate: never\n\nText.\n", "a.eml")
 

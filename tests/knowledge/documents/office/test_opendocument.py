@@ -6,6 +6,8 @@ from pathlib import Path
 
 import olefile
 import pytest
+import xlrd
+from xlrd.formula import FormulaError
 
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.office import opendocument, xls
@@ -178,7 +180,7 @@ def test_tables_of_other_formats_that_are_named_as_workbooks_are_read(data: byte
 
 @pytest.mark.parametrize("data", [b"", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 2000, b"text"])
 def test_a_damaged_old_workbook_is_reported(data: bytes) -> None:
-    with pytest.raises(WrongFormatError, match="damaged or locked"):
+    with pytest.raises(WrongFormatError, match="found a damaged one"):
         xls.read(data, "a.xls")
 
 
@@ -564,9 +566,50 @@ def box(kind: int, *texts: str) -> bytes:
     )
 
 
-def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted() -> None:
+def read_stream() -> bytes:
     with olefile.OleFileIO(FILES / "states.xls") as file:
-        stream = file.openstream("Workbook").read().rstrip(b"\0").removesuffix(b"\n")
+        stream: bytes = file.openstream("Workbook").read()
+    return stream.rstrip(b"\0").removesuffix(b"\n")
+
+
+def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
+    formula = b"\x2d" + bytes(8)
+    name = record(0x18, struct.pack("<HBBHHH4x", 0, 0, 1, len(formula), 0, 0) + b"\0n" + formula)
+    note = record(0x1C, struct.pack("<HHHHHB", 1, 0, 0, 1, 1, 0) + b"author")
+    stream = read_stream()
+    # The name of the last user makes room, because the workbook states the places of its sheets.
+    user = stream.index(record(0x5C, bytes(112))[:4])
+    name += record(0x1FFF, bytes(112 - len(name)))
+    stream = stream[:user] + name + stream[user + len(name) :]
+
+    with pytest.raises(FormulaError):
+        xlrd.open_workbook(file_contents=stream + record(0xA))
+    page = xls.read(stream + note + record(0xA), "a.xls")
+
+    assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
+
+
+def test_boxes_of_a_workbook_of_excel_4_are_counted() -> None:
+    box = record(0x5D, struct.pack("<IH", 1, 6) + bytes(74))
+    cell = record(0x204, struct.pack("<HHHH", 0, 0, 0, 3) + b"Fee")
+    begin = record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + record(0x443, bytes(12))
+
+    page = xls.read(begin + record(0x14, b"\x0aConditions") + cell + box + record(0xA), "a.xls")
+
+    assert [block.text for block in page.blocks] == ["Sheet 1", "Conditions", "Fee"]
+    assert [part.what for part in page.left_out] == ["drawn text"]
+
+
+def test_a_workbook_with_a_password_is_skipped_with_the_reason() -> None:
+    stream = read_stream()
+    password = record(0x2F, bytes(52))
+    at = len(record(0x809, bytes(16)))
+
+    with pytest.raises(SkippedError, match="protected by a password"):
+        xls.read(stream[:at] + password + stream[at:], "a.xls")
+
+
+def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted() -> None:
     chart = record(0x809, b"\0\6\x20\0") + record(0x14, b"\1\0\0X") + record(0xA)
     header = b"&LInternal&RPage &P of &N"
     parts = (
@@ -575,7 +618,7 @@ def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted
         *(record(0x5D, struct.pack("<HHH", 0x15, 2, 5)), chart, box(0x1E, "By May")),
     )
 
-    page = xls.read(stream + b"".join(parts) + record(0xA), "a.xls")
+    page = xls.read(read_stream() + b"".join(parts) + record(0xA), "a.xls")
 
     texts = [block.text for block in page.blocks]
     assert texts[1] == "Internal"
@@ -602,3 +645,35 @@ def test_printed_headers_of_a_sheet_are_read_and_those_with_fields_are_counted()
 
     assert page.content == "## A\n\nQP-114\n\n7"
     assert [(part.what, part.count) for part in page.left_out] == [("printed header", 1)]
+
+
+def test_what_slides_show_of_their_master_is_read_once() -> None:
+    def shape(kind: str, text: str) -> str:
+        box = f"<draw:text-box><text:p>{text}</text:p></draw:text-box>"
+        return f"<draw:frame {kind}>{box}</draw:frame>"
+
+    footer, number = "presentation:class='footer'", "presentation:class='page-number'"
+    field = "<text:page-number>&lt;number&gt;</text:page-number>"
+    slide = (
+        "<draw:page draw:master-page-name='M' draw:style-name='{}' "
+        "presentation:use-footer-name='f'><draw:frame><draw:text-box><text:p>{}</text:p>"
+        "</draw:text-box></draw:frame></draw:page>"
+    ).format
+    page = read(
+        "<office:presentation><presentation:footer-decl presentation:name='f'>Valid to May"
+        f"</presentation:footer-decl>{slide('S', 'One')}{slide('S', 'Two')}{slide('N', 'Three')}"
+        "</office:presentation>",
+        f"<style:master-page style:name='M'>{shape('', f'Acme confidential {field}')}"
+        f"{shape(footer, '<presentation:footer/>')}{shape(number, field)}"
+        "</style:master-page><style:style style:name='S' style:family='drawing-page'>"
+        "<style:drawing-page-properties presentation:display-footer='true'/></style:style>",
+    )
+    bare = read(
+        f"<office:presentation>{slide('N', 'Three')}</office:presentation>",
+        f"<style:master-page style:name='M'>{shape(footer, 'Not shown')}</style:master-page>",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Acme confidential", "Valid to May", "Slide 1", "One", "Slide 2", "Two", "Slide 3", "Three",
+    ]  # fmt: skip
+    assert [block.text for block in bare.blocks] == ["Slide 1", "Three"]

@@ -1,6 +1,7 @@
 """Parts beside the text of Word documents and slides: built by hand, as the libraries have none."""
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 
@@ -473,6 +474,17 @@ def test_a_chart_is_a_table_of_the_values_that_it_shows() -> None:
     page = read_body(drawing, chart1__xml=CHART)
 
     assert page.content == "Pumps\n\n|  | 2024 |\n|---|---|\n| North | 40% |\n| South |  |"
+
+
+def test_a_chart_without_stored_values_is_counted() -> None:
+    drawing = '<w:p><w:r><w:drawing><c:chart r:id="chart1.xml"/></w:drawing></w:r></w:p>'
+    stored = r"<c:(val|cat|tx)>.*?</c:\1>"
+
+    page = read_body(drawing, chart1__xml=re.sub(stored, "", CHART))
+
+    assert list(map(str, page.left_out)) == [
+        "1 chart left out (Pumps): the file stores no values of it"
+    ]
 
 
 def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
