@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.page import LeftOutCounts
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 COMMENT = ("comment", "comments on pages are not part of the text")
 HIDDEN = ("hidden word", "not visible on the page")
 _MOST_ANNOTATIONS = 5_000
-_LONGEST = 20_000
+_MOST_CHARACTERS = 1_000_000
+_TOO_MANY = (
+    f"a page can have at most {_MOST_ANNOTATIONS} of them, with {_MOST_CHARACTERS} characters"
+)
+_MOST_OPTIONS = 1_000
 _SIZE = 10.0
 _FURTHER_ABOVE = 3.0
 """How much nearer a label beside a field is than one above it."""
@@ -30,7 +35,12 @@ def take_annotations(
     from pypdfium2 import raw
 
     taken: list[Segment] = []
-    for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
+    left = _MOST_CHARACTERS
+    count = raw.FPDFPage_GetAnnotCount(page)
+    for at in range(count):
+        if at == _MOST_ANNOTATIONS or left < 0:
+            left_out.add("annotation", _TOO_MANY, count=count - at)
+            break
         annotation = raw.FPDFPage_GetAnnot(page, at)
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
@@ -40,6 +50,7 @@ def take_annotations(
             shown = _read_contents(raw, annotation)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
             left_out.add(*COMMENT, count=bool(_read_contents(raw, annotation)))
+        left -= len(shown)
         if is_hidden(raw, annotation):
             left_out.add(*HIDDEN, count=len(shown.split()))
         elif shown:
@@ -49,26 +60,31 @@ def take_annotations(
 
 
 def _read_field(raw: Any, form: Any, annotation: Any) -> str:
+    """Return the value of a form field as the page shows it; selected options by their labels."""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
-    if kind in (
-        raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX
-    ):  # fmt: skip
-        return _read_text(
-            lambda buffer, size: raw.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size)
-        )
-    return ""
-
-
-def _read_contents(raw: Any, annotation: Any) -> str:
-    return _read_text(
-        lambda buffer, size: raw.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size)
+    is_choice = kind in (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX)
+    if not is_choice and kind != raw.FPDF_FORMFIELD_TEXTFIELD:
+        return ""
+    options = raw.FPDFAnnot_GetOptionCount(form, annotation) if is_choice else 0
+    selected = [
+        _read_text(partial(raw.FPDFAnnot_GetOptionLabel, form, annotation, at))
+        for at in range(options if options <= _MOST_OPTIONS else 0)
+        if raw.FPDFAnnot_IsOptionSelected(form, annotation, at)
+    ]
+    return ", ".join(selected) or _read_text(
+        partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     )
 
 
+def _read_contents(raw: Any, annotation: Any) -> str:
+    return _read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+
+
 def _read_text(fill: Callable[[Any, int], int]) -> str:
-    size = min(fill(None, 0), 2 * _LONGEST)
+    # PDFium fills no buffer that is too small.
+    size = fill(None, 0)
     buffer = ctypes.create_string_buffer(max(size, 2))
     fill(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
     return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()

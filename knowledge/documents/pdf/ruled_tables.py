@@ -444,7 +444,7 @@ def _list_rows(grid: DrawnGrid, cells: CellLines) -> Iterator[list[Cell]]:
             yield [
                 Cell(
                     join_lines([
-                        line for line in cells.get(cell, ())
+                        line.text for line in cells.get(cell, ())
                         if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
                     ]),
                     cell.columns,

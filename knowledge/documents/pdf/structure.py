@@ -18,6 +18,7 @@ from knowledge.documents.pdf.text_lines import (
     TextTable,
     continue_table,
     continues_label,
+    cuts_number,
     fills_page,
     hold_values_beside,
     is_wrapped,
@@ -185,7 +186,7 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
         values, last = others
         one, other = line.segments[0], last.segments[0]
         label = replace(
-            one, text=join_lines([line, last]), base=values.base, parts=[],
+            one, text=join_lines([line.text, last.text]), base=values.base, parts=[],
             right=max(one.right, other.right),
         )  # fmt: skip
         yield replace(values, segments=[label, *values.segments])
@@ -254,8 +255,8 @@ def _find_parts(
                 heading = _read_heading(part, part.tag)
             else:
                 heading = _find_heading(part, above, following, measures, titles)
-            if heading is not None and last is not None and _joins(last, heading, measures):
-                last.lines += heading.lines
+            if last is not None and _joins(last, part, heading, measures):
+                last.lines.append(part)
             elif heading is not None:
                 held, last = None, heading
                 yield heading
@@ -326,9 +327,13 @@ def _is_followed_by_prose(line: Line, following: Line | TextTable | None) -> boo
     return other[1].startswith(f"{label[1]}.")
 
 
-def _joins(last: _HeadingLines, heading: _HeadingLines, measures: _Measures) -> bool:
-    """Return whether a heading goes on in a second line."""
-    above, line = last.lines[-1], heading.lines[0]
+def _joins(
+    last: _HeadingLines, line: Line, heading: _HeadingLines | None, measures: _Measures
+) -> bool:
+    """Return whether a heading goes on in a line, which may be a heading by itself."""
+    above = last.lines[-1]
+    if heading is None:
+        return cuts_number(above.text, line.text) and above.column == line.column
     if line.tag is not None and line.tag.level:
         return above.tag is line.tag
     return (
@@ -349,6 +354,8 @@ def _begins(above: Line, line: Line, measures: _Measures) -> bool:
         return not 0 < above.base - line.base < _FURTHEST_CODE * line.size
     if line.tag is not None:
         return above.tag is not line.tag
+    if cuts_number(above.text, line.text) and above.column == line.column:
+        return False
     if _BULLET.match(line.text) or _LABEL.match(line.text) or above.is_code != line.is_code:
         return True
     if above.column != line.column:
@@ -383,7 +390,7 @@ def _rank(headings: Iterator[_HeadingLines]) -> dict[_Style, int]:
 
 def _write_heading(heading: _HeadingLines, levels: Mapping[_Style, int]) -> Block:
     place = f"page={heading.lines[0].page}"
-    text = remove_leaders(join_lines(heading.lines))
+    text = remove_leaders(join_lines(line.text for line in heading.lines))
     level = levels[heading.style] if heading.stated is None else heading.stated
     return Block(BlockKind.HEADING, text, level, place)
 
@@ -393,7 +400,9 @@ def _write_paragraph(lines: Sequence[Line]) -> Block:
     first = lines[0]
     if first.is_code:
         return make_code(_write_code(lines), anchor=place)
-    text = "\n".join(remove_leaders(join_lines(part)) for part in _part_lines(lines))
+    text = "\n".join(
+        remove_leaders(join_lines(line.text for line in part)) for part in _part_lines(lines)
+    )
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
     is_item = _LABEL.match(text) or (first.tag is not None and first.tag.kind == "LI")
@@ -680,7 +689,7 @@ def _build(
         above = line
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
     texts = [
-        [Cell(" ".join(cell), is_header=is_head and not at) for cell in row]
+        [Cell(join_lines(cell), is_header=is_head and not at) for cell in row]
         for at, row in enumerate(rows)
     ]
     lowest = lines[-1].base

@@ -21,6 +21,9 @@ _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
 )
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\Z")
+_CUT_NUMBER = re.compile(r"(?<=\d)[-\u2010\u2011\u2013]\Z")
+_REST_OF_NUMBER = re.compile(r"\d(?![\d.,]*-(?!\S))")
+"""A number below another with a minus behind it is an amount of its own."""
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
@@ -155,20 +158,25 @@ def continues_label(above: Segment, below: Segment, right: float) -> bool:
     return (is_aligned or is_small) and is_wrapped(above, below, right)
 
 
-def join_lines(lines: Sequence[Line]) -> str:
+def cuts_number(above: str, below: str) -> bool:
+    """Return whether a number with a hyphen, such as `2006-08`, goes on in the next line."""
+    return bool(_CUT_NUMBER.search(above) and _REST_OF_NUMBER.match(below))
+
+
+def join_lines(lines: Iterable[str]) -> str:
     """Return lines as one; a hyphen at the end of a line that may split a word becomes a soft one.
 
     A hyphen is kept in a compound with several hyphens and before capitals and digits. Scripts
     without spaces have no hyphens at the end of a line.
     """
     text = ""
-    for line in lines:
-        part = line.text
+    for part in lines:
         part = part[:-1].replace("\u00ad", "") + part[-1:]
         if text.endswith(_STRUCK) and part.startswith(_STRUCK):
             # One text that is struck out goes on in the next line.
             text, part = text.removesuffix(_STRUCK), part.removeprefix(_STRUCK)
-        if not text or (_UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])):
+        is_unspaced = text and _UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])
+        if not text or is_unspaced or cuts_number(text, part):
             text += part
         elif not _HYPHENATED.search(text):
             text = f"{text} {part}"

@@ -334,6 +334,36 @@ def test_a_value_of_a_form_field_stands_beside_its_label(
     assert rows_of(page) == [list(row) for row in filled]
 
 
+def test_all_selected_options_of_a_form_are_read_by_their_labels() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    options = [("Earth", "E1"), ("Mars", "M2"), ("Venus", "V3")]
+    canvas.drawString(60, 700, "Planets")
+    canvas.acroForm.listbox(
+        value=["E1", "V3"], options=options, fieldFlags="multiSelect", x=250, y=690, height=60
+    )
+    canvas.save()
+
+    assert read(file.getvalue()).content == "Planets Earth, Venus"
+
+
+@pytest.mark.parametrize(
+    ("fields", "counted"), [(1, []), (3, ["1 annotation left out: a page can have at most"])]
+)
+def test_a_long_value_of_a_form_is_read_or_counted(fields: int, counted: list[str]) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(60, 800, "Remarks")
+    for at in range(fields):
+        canvas.acroForm.textfield(name=str(at), value="value " * 100_000, maxlen=None, y=90 * at)
+    canvas.save()
+
+    page = read(file.getvalue())
+
+    assert page.content.count("value") == 100_000 * min(fields, 2)
+    assert [str(left_out)[:46] for left_out in page.left_out] == counted
+
+
 @EXAMPLES
 @given(old=st.integers(100, 9_999), new=st.integers(100, 9_999))
 def test_struck_out_text_is_marked(old: int, new: int) -> None:
