@@ -176,5 +176,5 @@ def decode_error(body: bytes) -> ReadingError:
     name, message = (str(part) for part in orjson.loads(body))
     known = _ERRORS.get(name)
     if known is None:
-        return errors.UnforeseenError(f"its reader failed with {name}: {message[:200]}")
+        return errors.UnforeseenError(f"the reader failed with {name}: {message[:200]}")
     return known(message)

@@ -21,41 +21,6 @@ _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
 """Placeholders of slides, with those of their masters."""
 
 
-def remove_invisible_text(
-    slide: Element,
-    layout: Element | None,
-    master: Element | None,
-    theme: Element | None,
-    left_out: LeftOutCounts,
-) -> None:
-    """Remove the runs of a slide that have the colour of their background, and count them.
-
-    A slide with too many shapes stays as it is.
-    """
-    bases = [part for part in (layout, master) if part is not None]
-    if sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES:
-        return
-    colours = _Colours([slide, *bases], theme)
-    below = [
-        find_box(shape)
-        for part in bases
-        for shape in _list_shapes(part)
-        if _placeholder(shape) is None and colours.find_fill([shape]) != ""
-    ]
-    shapes = list(_list_shapes(slide))
-    chains = [[shape, *_list_inherited(shape, bases)] for shape in shapes]
-    boxes = (next(filter(None, map(find_box, chain)), None) for chain in chains)
-    fills = map(colours.find_fill, chains)
-    backgrounds = find_backgrounds(zip(fills, boxes, strict=True), colours.find_page(), below)
-    for shape, background in zip(shapes, backgrounds, strict=True):
-        if shape.tag == "sp":
-            _remove(shape, background, colours, left_out)
-        for inner in shape.iter("sp") if shape.tag == "grpSp" else ():
-            _remove(inner, colours.find_fill([inner]) or None, colours, left_out)
-        for cell in shape.iter("tc"):
-            _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
-
-
 class _Colours:
     """The colours of a slide in hexadecimal digits, by its theme and the map of its master."""
 
@@ -110,6 +75,41 @@ class _Colours:
         fill_of_theme = next(iter(self._fills if self._fills is not None else ()), None)
         is_plain = fill_of_theme is not None and fill_of_theme.tag == "solidFill"
         return self.read(reference) if is_first and is_plain else None
+
+
+def remove_invisible_text(
+    slide: Element,
+    layout: Element | None,
+    master: Element | None,
+    theme: Element | None,
+    left_out: LeftOutCounts,
+) -> None:
+    """Remove the runs of a slide that have the colour of their background, and count them.
+
+    A slide with too many shapes stays as it is.
+    """
+    bases = [part for part in (layout, master) if part is not None]
+    if sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES:
+        return
+    colours = _Colours([slide, *bases], theme)
+    below = [
+        find_box(shape)
+        for part in bases
+        for shape in _list_shapes(part)
+        if _placeholder(shape) is None and colours.find_fill([shape]) != ""
+    ]
+    shapes = list(_list_shapes(slide))
+    chains = [[shape, *_list_inherited(shape, bases)] for shape in shapes]
+    boxes = (next(filter(None, map(find_box, chain)), None) for chain in chains)
+    fills = map(colours.find_fill, chains)
+    backgrounds = find_backgrounds(zip(fills, boxes, strict=True), colours.find_page(), below)
+    for shape, background in zip(shapes, backgrounds, strict=True):
+        if shape.tag == "sp":
+            _remove(shape, background, colours, left_out)
+        for inner in shape.iter("sp") if shape.tag == "grpSp" else ():
+            _remove(inner, colours.find_fill([inner]) or None, colours, left_out)
+        for cell in shape.iter("tc"):
+            _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
 
 
 def _remove(

@@ -171,7 +171,8 @@ def join_lines(lines: Iterable[str]) -> str:
     """
     text = ""
     for part in lines:
-        part = part[:-1].replace("\u00ad", "") + part[-1:]
+        # A page shows it as a hyphen; fonts give both the same meaning.
+        part = part[:-1].replace("\u00ad", "-") + part[-1:]
         if text.endswith(_STRUCK) and part.startswith(_STRUCK):
             # One text that is struck out goes on in the next line.
             text, part = text.removesuffix(_STRUCK), part.removeprefix(_STRUCK)
