@@ -58,19 +58,13 @@ _DEEPEST = 8
 
 
 class LiteralBrackets:
-    """Bracketed numbers in documents, with the words around them.
+    """Bracketed numbers in documents, with the words around them."""
 
-    At the end of a sentence, a number in `sources` is a mark: footnotes have the same numbers.
-    """
-
-    def __init__(self, texts: Iterable[str], sources: Collection[int] = ()) -> None:
+    def __init__(self, texts: Iterable[str]) -> None:
         every = {context for text in texts for context in _read_contexts(text)}
         # At the end of a sentence the word before suffices, but not a number: [2][4] are marks.
         at_end = {(word, number, "") for word, number, _ in every if not word.isdecimal()}
-        marks = set(map(str, sources))
-        self._contexts = {
-            context for context in every | at_end if context[2] or context[1] not in marks
-        }
+        self._contexts = every | at_end
 
     def __bool__(self) -> bool:
         return bool(self._contexts)

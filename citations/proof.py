@@ -56,7 +56,7 @@ class SourceTexts:
 
     def __init__(self, sources: Iterable[ProofSource]) -> None:
         self.sources: Sequence[ProofSource] = tuple(sources)
-        self.literal = LiteralBrackets((source.text for source in self.sources), self.numbers)
+        self.literal = LiteralBrackets(source.text for source in self.sources)
         self.words = LiteralWords([source.text for source in self.sources])
         self._matches: dict[tuple[str, str], tuple[int, ...]] = {}
 

@@ -59,14 +59,6 @@ def test_brackets_of_a_document_between_the_same_words_are_text() -> None:
     assert shown_text(written) == "It ends within [14] days. [2] See [1] [2] [9] above [1]."
 
 
-def test_a_citation_is_no_footnote_of_the_same_number() -> None:
-    literal = LiteralBrackets(["It costs 4.60 EUR per day.[1] See [2] below."], {1, 2})
-
-    written = write_plainly("| B | 4.60 EUR per day [1] |\n\nSee [2] below.", literal)
-
-    assert written == "| B | 4.60 EUR per day [1] |\n\nSee \\[2\\] below."
-
-
 @pytest.mark.parametrize(
     ("written", "kept"),
     [
