@@ -211,7 +211,7 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     blocks = tuple(_insert_recognised(shown, reading.recognised))
     if not blocks and reading.pictures:
         raise PicturesError(
-            f"its pages are pictures or have mostly unreadable letters ({len(reading.pictures)} of "
+            f"its pages have mostly unreadable letters or are pictures ({len(reading.pictures)} of "
             f"{len(document)}); {reading.reason}"
         )
     if not blocks:

@@ -190,6 +190,23 @@ def test_a_file_with_nothing_but_page_numbers_says_so() -> None:
         read(print_pdf([["Page 1"], ["Page 2"]]))
 
 
+def test_a_note_at_the_foot_of_the_margin_is_not_mixed_into_two_columns() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(612, 792))
+    for at in range(30):
+        for left, name in ((165, "left"), (370, "right")):
+            canvas.drawString(left, 440 - 13 * at, f"and the {name} column goes on {at}")
+    canvas.setFont("Helvetica", 8)
+    for at in range(9):
+        canvas.drawString(60, 128 - 8 * at, f"Note of author {at}")
+    canvas.save()
+
+    content = read(file.getvalue()).content
+
+    assert content.index("left column goes on 29") < content.index("right column goes on 0")
+    assert "goes on 28 and the left" in content
+
+
 @pytest.mark.parametrize("sign", ["F0B7", "0099", "0088", "2022"])
 def test_an_item_may_have_the_bullet_of_a_symbol_font(sign: str) -> None:
     page = read(print_mapped("* Apples", f"beginbfchar <2A> <{sign}> endbfchar"))
