@@ -229,4 +229,4 @@ def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:
     if len(side) < _LEAST_SIDE or 2 * len(long) < len(side):
         return False
     lefts = sorted(segment.left for segment in side)
-    return lefts[len(lefts) // 2] - lefts[0] < 60
+    return lefts[len(lefts) // 2] - lefts[len(lefts) // 10] < 60

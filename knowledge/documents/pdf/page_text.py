@@ -82,6 +82,9 @@ _TEX_BULLET = 0x88
 names.
 """
 _HYPHEN = 2
+_SPACE_GLYPH = 3
+"""The number of the space in TrueType fonts, if nothing else is stated."""
+_UNREADABLE = "\ufffd"
 _TILTED = 15
 """Minimum angle in degrees between text and the nearest side of the page if it is drawn askew."""
 _HEIGHT = (-0.2, 0.75)
@@ -167,7 +170,8 @@ class Stroke:
 class PageText:
     """The content of a page in one direction; `has_pictures`: without text, it may be a scan.
 
-    Text that `is_tilted` is drawn askew, such as a watermark or the labels of a chart.
+    The file does not state the meaning of its unreadable letters, which are U+FFFD in words. Text
+    that `is_tilted` is drawn askew, such as a watermark or the labels of a chart.
     """
 
     width: float
@@ -177,6 +181,7 @@ class PageText:
     strokes: list[Stroke] = field(default_factory=list)
     has_pictures: bool = False
     hidden_words: int = 0
+    unreadable_letters: int = 0
     is_tilted: bool = False
 
 
@@ -385,10 +390,11 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken_glyphs = _join_accents(_take_glyphs(page, text_page))
     glyphs = _restore_repeated(_place_scripts(taken_glyphs), texts)
     hidden: list[_Glyph] = []
+    unreadable: list[_Glyph] = []
     text = text_page.get_text_range()
     if _CHINESE.search(text):
         glyphs = _turn_vertical(list(glyphs), size)
-    shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden)
+    shown = _keep_visible(glyphs, VisiblePlaces(page, objects), size, hidden, unreadable)
     edges_of_cells = _CellEdges(objects.lines + objects.strikes, size)
     segments = (
         _join_words(shown, edges_of_cells, is_page_reversed=begins_right(text))
@@ -408,6 +414,7 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
         taken.append(PageText(width, height, by_turn.get(turn, []), is_tilted=turn % 90 > 0))
     first = turns[0] if turns else 0
     taken[0].hidden_words = len(hidden)
+    taken[0].unreadable_letters = len(unreadable)
     taken[0].has_pictures = bool(objects.pictures)
     taken[0].rules = _list_rules(objects.boxes, first, size)
     strokes = turn_strokes(objects.lines, first, size)
@@ -472,6 +479,7 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
     positions = _Positions(page, text_page)
     tags = read_tags(page)
     typefaces: dict[int | None, _Typeface] = {}
+    unreadable = _find_unreadable_fonts(text_page)
     has_space = has_drawn_space = False
     high = 0
     before: tuple[int, float] | None = None
@@ -485,7 +493,10 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
         if is_pair:
             code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00
         high = 0
-        if (code <= 32 and code != _HYPHEN) or code == 0xA0:
+        is_unreadable = not code or (
+            bool(unreadable) and _find_font(text_page, index) in unreadable
+        )
+        if not is_unreadable and ((code <= 32 and code != _HYPHEN) or code == 0xA0):
             has_space = True
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
@@ -499,7 +510,8 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
             # Word states the letters of formulas twice.
             continue
         before = code, left
-        shown = "-" if code == _HYPHEN else _show(code)
+        sign = "-" if code == _HYPHEN else _show(code)
+        shown = _UNREADABLE if is_unreadable else sign
         glyph = _Glyph(shown, left, right, base, typeface, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = positions.find_box(index, typeface.turn)
@@ -507,6 +519,28 @@ def _take_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[_Glyph]:
             glyph = replace(glyph, middle=middle, height=(top - bottom) / typeface.size)
         yield glyph
         has_space = has_drawn_space = False
+
+
+def _find_unreadable_fonts(text_page: "PdfTextPage") -> set[int | None]:
+    """Return the fonts whose codes are no letters: some of them would be control characters."""
+    from pypdfium2 import raw
+
+    fonts = {
+        _find_font(text_page, index)
+        for index in range(min(text_page.count_chars(), _MOST_CHARACTERS))
+        if raw.FPDFText_GetUnicode(text_page, index) < 32
+    }
+    return fonts - {None}
+
+
+def _find_font(text_page: "PdfTextPage", index: int) -> int | None:
+    """Return the address of the font that does not state the meaning of a character, or None."""
+    from pypdfium2 import raw
+
+    is_stated = raw.FPDFText_HasUnicodeMapError(text_page, index) != 1
+    if is_stated or raw.FPDFText_GetUnicode(text_page, index) == _SPACE_GLYPH:
+        return None
+    return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
 
 
 def _join_accents(glyphs: Iterator[_Glyph]) -> Iterator[_Glyph]:
@@ -615,14 +649,23 @@ def _is_below(cell: Sequence[_Glyph], other: Sequence[_Glyph]) -> bool:
 
 
 def _keep_visible(
-    glyphs: Iterator[_Glyph], places: VisiblePlaces, size: Size, hidden: list[_Glyph]
+    glyphs: Iterator[_Glyph],
+    places: VisiblePlaces,
+    size: Size,
+    hidden: list[_Glyph],
+    unreadable: list[_Glyph],
 ) -> Iterator[_Glyph]:
-    """Yield the glyphs of visible words, and add the first glyphs of the others to `hidden`."""
+    """Yield the glyphs of visible words, and add the first glyphs of the others to `hidden`.
+
+    Words without a readable letter are left out; all unreadable letters are added to `unreadable`.
+    """
     word: list[_Glyph] = []
     for glyph in chain(glyphs, [None]):
         if word and (glyph is None or glyph.has_space or glyph.base != word[0].base):
             if _is_visible(word, places, size):
-                yield from word
+                own = [one for one in word if one.text == _UNREADABLE]
+                unreadable += own
+                yield from word if len(own) < len(word) else ()
             else:
                 hidden.append(word[0])
             word = []

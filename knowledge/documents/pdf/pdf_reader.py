@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
 _MOST_NAMED = 10
+_UNREADABLE = (
+    "unreadable letter", "the file states no meaning; in words, each is shown as \ufffd",
+)  # fmt: skip
 _DEEPEST_OUTLINE = 6
 _LARGER_TITLE = 1.2
 _SIGNATURES = {
@@ -103,18 +106,21 @@ class _PageReader:
             taken[0].segments += take_annotations(
                 self._document, page, taken[0].segments, self.left_out
             )
-        for text in taken if taken[0].segments else ():
+        letters = sum(len(one.text) for text in taken for one in text.segments)
+        unreadable = taken[0].unreadable_letters
+        if unreadable > letters or (taken[0].has_pictures and not letters):
+            self._read_picture(page, number)
+            if number in self.recognised:
+                return
+        self.left_out.add(*_UNREADABLE, count=unreadable)
+        for text in taken if letters else ():
             # In the order of the file, no text is mixed with that of another column.
             lines = [Line([one], page=number) for one in text.segments if one.text.strip()]
             laid_out = LaidOutPage(number, text, lines)
             with self.left_out.contain("page layout", f"page {number}"):
                 laid_out = lay_out(number, text)
             yield laid_out
-        if not taken[0].has_pictures:
-            return
-        if not taken[0].segments:
-            self._read_picture(page, number)
-        elif len(self.shown) < MOST_PICTURES:
+        if letters and taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
             with self.left_out.contain("page picture", f"page {number}"):
                 self.shown += take_pictures(page, number, self.left_out)
 
@@ -138,7 +144,10 @@ class _PageReader:
         """Return notes on the pages that were not read."""
         notes = []
         if self.pictures:
-            notes.append(f"{_name_pages(self.pictures)} without text: pictures; {self.reason}")
+            notes.append(
+                f"{_name_pages(self.pictures)} are pictures or have mostly unreadable letters; "
+                f"{self.reason}"
+            )
         if self.recognised:
             notes.append(
                 f"the text of {_name_pages(sorted(self.recognised))} was recognised in pictures "
@@ -200,7 +209,8 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     blocks = tuple(_insert_recognised(shown, reading.recognised))
     if not blocks and reading.pictures:
         raise PicturesError(
-            f"its pages are pictures ({len(reading.pictures)} of {len(document)}); {reading.reason}"
+            f"its pages have mostly unreadable letters or are pictures ({len(reading.pictures)} of "
+            f"{len(document)}); {reading.reason}"
         )
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(

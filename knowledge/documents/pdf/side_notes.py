@@ -58,7 +58,7 @@ def take_notes(
     framed = _list_framed([one for one in segments if id(one) not in tables], rules)
     notes = [
         stack for stack in (*framed, *stacks)
-        if stack[-1].base > lowest and _is_note(stack, segments, prose, rules)
+        if stack[0].base > lowest and _is_note(stack, segments, prose, rules)
     ]  # fmt: skip
     taken = {id(segment) for note in notes for segment in note}
     return notes, [segment for segment in segments if id(segment) not in taken]

@@ -12,8 +12,10 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, PageBreak, Paragraph, Spacer, Table
 
+from knowledge.documents.errors import NoTextError, PicturesError
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.recognition import RecognisedText
 from tests.knowledge.documents.layouts import TEXT, build
 from tests.knowledge.documents.printing import file_of, print_pdf
 
@@ -160,6 +162,49 @@ def test_a_typographic_hyphen_at_the_end_of_a_line_is_a_hyphen() -> None:
     assert (
         read(print_mapped(shown, "beginbfchar <2A> <2010> endbfchar")).content == "number of calls"
     )
+
+
+@pytest.mark.parametrize(
+    ("shown", "content"), [("a di*cult case", "a di\ufffdcult case"), ("* Apples", "Apples")]
+)
+def test_a_letter_whose_meaning_is_not_stated_is_counted(shown: str, content: str) -> None:
+    page = read(print_mapped(shown, "beginbfchar <2A> <0000> endbfchar"))
+
+    assert page.content == content
+    assert [(one.what, one.count) for one in page.left_out] == [("unreadable letter", 1)]
+
+
+def test_the_letters_of_a_page_are_recognised_if_the_meaning_of_none_is_stated() -> None:
+    data = print_mapped("****", "beginbfchar <2A> <0000> endbfchar")
+
+    page = pdf_reader.read(data, "a.pdf", lambda _: [RecognisedText("Pump", 10, 100, 20)])
+
+    assert page.content == "Pump"
+    assert not page.left_out
+    with pytest.raises(PicturesError, match="unreadable letters"):
+        pdf_reader.read(data, "a.pdf", lambda _: [])
+
+
+def test_a_file_with_nothing_but_page_numbers_says_so() -> None:
+    with pytest.raises(NoTextError, match="2 page numbers left out"):
+        read(print_pdf([["Page 1"], ["Page 2"]]))
+
+
+def test_a_note_at_the_foot_of_the_margin_is_not_mixed_into_two_columns() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(612, 792))
+    for at in range(30):
+        for left, name in ((165, "left"), (370, "right")):
+            canvas.drawString(left, 440 - 13 * at, f"and the {name} column goes on {at}")
+    canvas.setFont("Helvetica", 8)
+    for at in range(9):
+        canvas.drawString(60, 128 - 8 * at, f"Note of author {at}")
+    canvas.save()
+
+    content = read(file.getvalue()).content
+
+    assert content.index("left column goes on 29") < content.index("right column goes on 0")
+    assert "goes on 28 and the left" in content
 
 
 @pytest.mark.parametrize("sign", ["F0B7", "0099", "0088", "2022"])
