@@ -12,7 +12,7 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, PageBreak, Paragraph, Spacer, Table
 
-from knowledge.documents.errors import NoTextError, PicturesError
+from knowledge.documents.errors import PicturesError
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
 from knowledge.documents.recognition import RecognisedText
@@ -183,11 +183,6 @@ def test_the_letters_of_a_page_are_recognised_if_the_meaning_of_none_is_stated()
     assert not page.left_out
     with pytest.raises(PicturesError, match="unreadable letters"):
         pdf_reader.read(data, "a.pdf", lambda _: [])
-
-
-def test_a_file_with_nothing_but_page_numbers_says_so() -> None:
-    with pytest.raises(NoTextError, match="2 page numbers left out"):
-        read(print_pdf([["Page 1"], ["Page 2"]]))
 
 
 def test_a_note_at_the_foot_of_the_margin_is_not_mixed_into_two_columns() -> None:
