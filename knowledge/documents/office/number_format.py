@@ -8,13 +8,14 @@ are written as in ISO 8601.
 import locale
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import count, takewhile
+from math import inf, isfinite, nan
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from string import hexdigits
@@ -38,7 +39,7 @@ _EXACT = Context(_LONGEST_NUMBER)
 _TOKENS = re.compile(
     r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
     r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
-    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?[\d.]{1,40}(?:E[+-]?\d{1,3})?)\]"
+    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:E[+-]?\d{1,3})?)\]"
     r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
     r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
     r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
@@ -49,12 +50,14 @@ _TOKENS = re.compile(
 _OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
 _WHOLE = frozenset({"general", "text"})
 _SIGNS = frozenset({"point", "percent", "slash"})
-_EMPTY = {"0": "0", "?": " "}
+_WITHOUT_DIGIT = {"0": "0", "?": " "}
+"""What a digit placeholder shows without a digit."""
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
 _ERAS = (
     ((2019, 5, 1), "R", "令和"), ((1989, 1, 8), "H", "平成"), ((1926, 12, 25), "S", "昭和"),
     ((1912, 7, 30), "T", "大正"), ((1868, 1, 1), "M", "明治"),
 )  # fmt: skip
+_DAY_ZERO, _DAY_ZERO_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
 _NAMES = Path(__file__).with_name("date_names.toml")
 
 
@@ -75,15 +78,13 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section: its tokens, its condition, and the language of its month names.
-
-    `is_negative`: the condition itself states that a number is negative, so that no sign is shown.
+    """A section: its tokens, the operator and the limit of its condition, and the language of its
+    month names.
     """
 
     tokens: tuple[_Token, ...]
-    condition: "Callable[[float], bool] | None" = None
-    is_negative: bool = False
-    language: str = ""
+    condition: tuple[str, float] | None
+    language: str
 
     def has(self, kind: str) -> bool:
         """Return whether a section has a token of a kind."""
@@ -108,12 +109,12 @@ def find_format(number: int, custom: dict[int, str]) -> str:
 
 
 def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
-    """Return a number in its format; other text is returned unchanged."""
+    """Return a number, or a date in ISO 8601, in its format; other text is returned unchanged."""
     try:
         number = float(value)
     except ValueError:
-        return value
-    if number - number != 0:  # infinity, or no number
+        number = _count_days(value, since_1904=since_1904) if code else nan
+    if not isfinite(number):
         return value
     section, is_absolute = _choose(_parse(code), number)
     shown = abs(number) if is_absolute else number
@@ -149,11 +150,12 @@ def _parse(code: str) -> tuple[_Section, ...]:
 def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
     tokens = tuple(token for match in matches if (token := _make_token(match)) is not None)
     languages = [match["language"] for match in matches if match["language"]]
-    conditions = [match for match in matches if match["operator"]]
     is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
     tokens = tuple(_as_date(token) for token in tokens) if is_date else tokens
-    condition, is_negative = _make_condition(conditions[0]) if conditions else (None, False)
-    return _Section(tokens, condition, is_negative, languages[0] if languages else "")
+    stated = next(
+        ((match["operator"], float(match["limit"])) for match in matches if match["operator"]), None
+    )
+    return _Section(tokens, stated, languages[0] if languages else "")
 
 
 def _make_token(match: re.Match[str]) -> _Token | None:
@@ -174,38 +176,35 @@ def _as_date(token: _Token) -> _Token:
     return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
 
 
-def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | None, bool]":
-    """Return a condition, and whether it is one of negative numbers."""
-    try:
-        limit = float(match["limit"])
-    except ValueError:
-        return None, False
-    operator = match["operator"]
-    compare = _OPERATORS[operator]
-    is_negative = operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
-    return lambda number: bool(compare(number, limit)), is_negative
-
-
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
-    """Return the section for a number, and whether it shows the number without its sign."""
+    """Return the section for a number, and whether it shows the number without its sign.
+
+    Without a condition, the first section is for positive numbers, the second of three for negative
+    ones, and the last one for all others.
+    """
     numeric = [section for section in sections[:3] if not section.has("text")] or sections[:1]
-    if not any(section.condition is not None for section in numeric):
-        if len(numeric) > 2 and number == 0:
-            return numeric[2], True
-        if len(numeric) > 1 and number < 0:
-            return numeric[1], True
-        return (numeric[0] if numeric else None), False
+    has_conditions = any(section.condition for section in numeric)
+    first = ">" if has_conditions or len(numeric) > 2 else ">="
     for at, section in enumerate(numeric):
-        is_last = at == len(numeric) - 1 and at > 0
-        if section.condition is not None:
-            matches = section.condition(number)
-        else:
-            # Without a condition, the first section is for positive numbers, the second of three
-            # for negative ones, and the last one for all others.
-            matches = is_last or (number < 0 if at else number > 0)
-        if matches:
-            return section, section.is_negative
+        is_last = at == len(numeric) - 1
+        operator, limit = (
+            section.condition or ((first, 0), ("<", 0), (">", -inf))[2 if is_last else at]
+        )
+        if _OPERATORS[operator](number, limit):
+            is_negative = section.condition and (
+                operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
+            )
+            return section, bool(is_negative) if has_conditions else at > 0
     return None, False
+
+
+def _count_days(stated: str, *, since_1904: bool) -> float:
+    """Return the number of a day and time in ISO 8601, or NaN for other text."""
+    try:
+        moment = datetime.fromisoformat(stated).replace(tzinfo=None)
+    except ValueError:
+        return nan
+    return (moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1)
 
 
 def _squeeze(text: str) -> str:
@@ -262,43 +261,26 @@ def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
         Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP, _EXACT
     )
     before, _, after = f"{exact:f}"[:_LONGEST_NUMBER].partition(".")
-    shown = _place_whole(before.lstrip("0"), tokens, whole, is_grouped=is_grouped)
-    shown |= _place_decimals(after, tokens, decimals)
+    before = before.lstrip("0").rjust(len(whole))
+    # A placeholder that requires a digit determines trailing zeros.
+    required = [number for number, at in enumerate(decimals, 1) if tokens[at].text == "0"]
+    after = after.rstrip("0").ljust(max(required, default=0), "0").ljust(len(decimals))
+    shown: dict[int, str] = {}
     if not whole and point < len(tokens):
-        shown[point] = f"{before.lstrip('0')}."
+        shown[point] = f"{before}."
+    # The first placeholder takes all further digits.
+    places = [*whole[:1] * (len(before) - len(whole)), *whole]
+    digits = before if whole else ""
+    for left, at, digit in zip(
+        count(len(digits) - 1, -1), [*places, *decimals], digits + after, strict=False
+    ):
+        text = _WITHOUT_DIGIT.get(tokens[at].text, "") if digit == " " else digit
+        comma = "," if is_grouped and text.strip() and left > 0 and left % 3 == 0 else ""
+        shown[at] = f"{shown.get(at, '')}{text}{comma}"
     return "".join(
         shown.get(at, token.text if token.kind in _SIGNS else token.literal)
         for at, token in enumerate(tokens)
     )
-
-
-def _place_whole(
-    digits: str, tokens: Sequence[_Token], places: Sequence[int], *, is_grouped: bool
-) -> dict[int, str]:
-    """Return the text of each placeholder before the decimal point; the first one takes all further
-    digits.
-    """
-    shown: dict[int, str] = {}
-    further = max(0, len(digits) - len(places))
-    filled = [*(places[0] for _ in range(further)), *places] if places else []
-    for number, at in enumerate(reversed(filled)):
-        digit = digits[-1 - number] if number < len(digits) else _EMPTY.get(tokens[at].text, "")
-        comma = "," if is_grouped and digit.strip() and number and number % 3 == 0 else ""
-        shown[at] = f"{digit}{comma}{shown.get(at, '')}"
-    return shown
-
-
-def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
-    """Return the text of each placeholder after the decimal point, which determines trailing
-    zeros.
-    """
-    shown: dict[int, str] = {}
-    is_end = True
-    for at, digit in reversed(list(zip(places, digits, strict=False))):
-        is_end = is_end and digit == "0"
-        shown[at] = {"#": "", "?": " "}.get(tokens[at].text, digit) if is_end else digit
-        is_end = is_end and tokens[at].text != "0"
-    return shown
 
 
 def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
@@ -336,15 +318,12 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
         numerator, denominator = rest.limit_denominator(10 ** min(size, 9) - 1).as_integer_ratio()
     if has_whole and numerator >= denominator:
         whole, numerator = whole + 1, 0
+    before = _fill(Decimal(whole), tokens[:start])
     tail = "".join(token.literal for token in behind)
     if has_whole and numerator == 0:
-        # A result without any digit is shown as 0, even if the place of the whole number is
-        # optional.
-        required = (
-            _Token("digit", "0") if token.kind == "digit" else token for token in tokens[:start]
-        )
-        return _fill(Decimal(whole), tokens[:start] if whole else tuple(required)) + tail
-    return f"{_fill(Decimal(whole), tokens[:start])}{numerator}/{denominator}{tail}"
+        # A result without any digit is shown as 0, even if its place is optional.
+        return (before if any(map(str.isdigit, before)) else f"{before}0") + tail
+    return f"{before}{numerator}/{denominator}{tail}"
 
 
 def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:

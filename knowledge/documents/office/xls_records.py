@@ -35,7 +35,7 @@ _SIZE_OF_RUN = 8
 
 
 @dataclass(slots=True)
-class _Box:
+class Box:
     """The text of a box, of `length` characters, and its fonts by the places where they begin."""
 
     length: int
@@ -61,7 +61,7 @@ class SheetParts:
     """
 
     encoding: str = ""
-    boxes: list[_Box] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
@@ -75,7 +75,7 @@ class SheetParts:
             return
         self._is_open = kind == _BOX and not self._is_skipped
         if self._is_open:
-            self.boxes.append(_Box(_read_number(data, 10)))
+            self.boxes.append(Box(_read_number(data, 10)))
         elif kind == _OBJECT:
             shown = _read_number(data, 4)
             self._is_skipped = shown == _NOTE or shown in _CONTROLS

@@ -1,0 +1,173 @@
+"""A workbook as its format states it: what of its sheets is visible, and how values are displayed.
+
+The readers of Excel workbooks fill the sheets; hidden content is left out and counted here.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
+
+from knowledge.documents.notation import Span, join_spans
+from knowledge.documents.office.number_format import format_number, format_text
+from knowledge.documents.office.zipped_xml import (
+    BACKGROUND,
+    count_field_in_header,
+    write_page_headers,
+)
+from knowledge.documents.page import Block, LeftOutCounts
+from knowledge.documents.tables import (
+    MOST_COLUMNS,
+    TOO_MANY_COLUMNS,
+    SheetRow,
+    close_gaps,
+    fill_merged,
+    write_named_sheet,
+)
+
+_HIDDEN = "hidden in the workbook"
+NO_RESULT = ("formula", "the file stores no result: save it in Excel")
+"""What is counted for a formula without a stored value."""
+TRUTHS = {"0": "FALSE", "1": "TRUE"}
+# The codes of printed headers (ECMA-376 part 1, 18.3.1.46): sections, appearance and fields.
+_SECTION = re.compile(r"&[LCR]")
+_APPEARANCE = re.compile(
+    r'&(?:"[^"]{0,200}"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d{1,3}|[BEIOHSUXY])'
+)
+_AMPERSAND = "\ue000"
+_FIELD = re.compile(r"&[PNDTGFAZ]")
+_Cell = TypeVar("_Cell")
+CellRange: TypeAlias = tuple[range, range]
+"""The 1-based rows and the 0-based columns of a range of cells."""
+Runs: TypeAlias = Iterable[Span | str]
+"""The text of a cell; a run without a typeface of its own, which it takes from its cell, is a
+string.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CellStyle:
+    """The style of a cell: number format, and whether the typeface is struck out, or has the colour
+    of the cell.
+    """
+
+    format: str = ""
+    is_struck: bool = False
+    is_invisible: bool = False
+
+
+@dataclass(slots=True)
+class Sheet:
+    """The visible cells of a sheet; readers add its rows, counted from 1, in their order.
+
+    `merged` are the ranges of merged cells, `header_rows` the rows that the file declares to be the
+    header of a table.
+    """
+
+    name: str
+    _left_out: LeftOutCounts
+    merged: list[CellRange] = field(default_factory=list)
+    header_rows: set[int] = field(default_factory=set)
+    _rows: dict[int, SheetRow] = field(default_factory=dict)
+    _hidden_columns: set[int] = field(default_factory=set)
+    _hidden_rows: int = 0
+
+    def hide_columns(self, columns: Iterable[int]) -> None:
+        """Count columns as hidden, before the rows are added."""
+        self._hidden_columns.update(columns)
+        self._left_out.add("hidden column", _HIDDEN, len(self._hidden_columns))
+
+    def hide_row(self) -> None:
+        """Count the next row as hidden."""
+        self._left_out.add("hidden row", _HIDDEN)
+        self._hidden_rows += 1
+
+    def add_row(
+        self, number: int, cells: Iterable[tuple[int, _Cell]], read: Callable[[_Cell], str]
+    ) -> None:
+        """Add the cells of a row by their columns; those of visible columns are read."""
+        shown: dict[int, str] = {}
+        for column, cell in cells:
+            if column >= MOST_COLUMNS:
+                self._left_out.add("cell", TOO_MANY_COLUMNS)
+            elif column not in self._hidden_columns:
+                with self._left_out.contain("cell", f"{self.name}, row {number}"):
+                    shown[column] = read(cell)
+        shown = {column: text for column, text in shown.items() if text}
+        if shown:
+            row = SheetRow(number, {}, self._hidden_rows)
+            self._rows.setdefault(number, row).cells.update(shown)
+
+    def find(self, rows: range, columns: range) -> str:
+        """Return the text of the first cell of a range; empty if it is not visible."""
+        row = self._rows.get(rows.start)
+        return "" if row is None else row.cells.get(columns.start, "")
+
+    def write(self, before: Iterable[Block], after: Iterable[Block] = ()) -> Iterator[Block]:
+        """Yield the sheet as a section, see `write_named_sheet`."""
+        for places in self.merged:
+            fill_merged(self._rows, *places)
+        rows = close_gaps(self._rows.values(), self._hidden_columns)
+        return write_named_sheet(self.name, rows, self.header_rows, before, after)
+
+
+@dataclass(slots=True)
+class Workbook:
+    """Shows the sheets and the cells of a workbook; counts what is left out.
+
+    `since_1904`: its days are counted from 1904 on.
+    """
+
+    since_1904: bool
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
+
+    def open_sheet(self, name: str | None, *, is_hidden: bool) -> Sheet | None:
+        """Return a sheet without cells, or None if it is hidden, which is counted."""
+        name = " ".join((name or "Sheet").split())
+        if is_hidden:
+            self.left_out.add("hidden sheet", _HIDDEN, name=name)
+            return None
+        return Sheet(name, self.left_out)
+
+    def show(self, runs: Runs, style: CellStyle, note: str = "", *, is_number: bool) -> str:
+        """Return the visible text of a cell, with its note in brackets.
+
+        The run of a number is as the file stores it.
+        """
+        runs = tuple(runs)
+        is_plain = not any(isinstance(run, Span) for run in runs)
+        spans = [_span(run, style) for run in runs]
+        shown = ""
+        if any(span.text.strip() for span in spans):
+            if is_plain and style.is_invisible:
+                self.left_out.add("value", BACKGROUND)
+            else:
+                shown = self._format(spans, style.format, is_number=is_number)
+                self.left_out.add("value", "hidden by the number format", not shown)
+        return f"{shown} [{' '.join(note.split())}]".strip() if note else shown
+
+    def write_printed_headers(self, texts: Iterable[str | None]) -> Iterator[Block]:
+        """Yield the printed headers and footers of a sheet; those with fields are counted."""
+        lines: list[str] = []
+        for header in texts:
+            for part in _SECTION.split((header or "").replace("&&", _AMPERSAND)):
+                text = _APPEARANCE.sub("", part)
+                if _FIELD.search(text) is not None:
+                    count_field_in_header(_FIELD.sub("", text), self.left_out)
+                else:
+                    lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
+        return write_page_headers(lines)
+
+    def _format(self, spans: Sequence[Span], code: str, *, is_number: bool) -> str:
+        if is_number:
+            since_1904 = self.since_1904
+            spans = [
+                replace(span, text=format_number(span.text, code, since_1904=since_1904))
+                for span in spans
+            ]
+        text = " ".join(join_spans(spans).split())
+        return text if is_number else format_text(text, code)
+
+
+def _span(run: Span | str, style: CellStyle) -> Span:
+    return run if isinstance(run, Span) else Span(run, is_struck=style.is_struck)
