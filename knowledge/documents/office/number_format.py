@@ -8,7 +8,7 @@ are written as in ISO 8601.
 import locale
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -19,6 +19,7 @@ from math import inf, isfinite, nan
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from string import hexdigits
+from typing import TypeAlias
 
 _BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
@@ -42,7 +43,7 @@ _TOKENS = re.compile(
     r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:E[+-]?\d{1,3})?)\]"
     r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
     r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
-    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
+    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3}|a{3,4})"
     r"|(?P<digit>[0#?])|(?P<point>\.)|(?P<comma>,)|(?P<percent>%)|(?P<slash>/)|(?P<text>@)"
     r"|(?P<end>;)|(?P<other>.)",
     re.DOTALL | re.IGNORECASE,
@@ -53,12 +54,11 @@ _SIGNS = frozenset({"point", "percent", "slash"})
 _WITHOUT_DIGIT = {"0": "0", "?": " "}
 """What a digit placeholder shows without a digit."""
 _LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
-_ERAS = (
-    ((2019, 5, 1), "R", "令和"), ((1989, 1, 8), "H", "平成"), ((1926, 12, 25), "S", "昭和"),
-    ((1912, 7, 30), "T", "大正"), ((1868, 1, 1), "M", "明治"),
-)  # fmt: skip
-_DAY_ZERO, _DAY_ZERO_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
+_ERAS = (((2019, 5, 1), "R"), ((1989, 1, 8), "H"), ((1926, 12, 25), "S"), ((1912, 7, 30), "T"),
+         ((1868, 1, 1), "M"))  # fmt: skip
+_FIRST_DAY, _FIRST_DAY_1904 = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
 _NAMES = Path(__file__).with_name("date_names.toml")
+_Names: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +199,17 @@ def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | Non
 
 
 def _count_days(stated: str, *, since_1904: bool) -> float:
-    """Return the number of a day and time in ISO 8601, or NaN for other text."""
+    """Return the number of a day and time in ISO 8601; NaN for other text, and for days before the
+    first one.
+    """
     try:
         moment = datetime.fromisoformat(stated).replace(tzinfo=None)
     except ValueError:
         return nan
-    return (moment - (_DAY_ZERO_1904 if since_1904 else _DAY_ZERO)) / timedelta(days=1)
+    first = _FIRST_DAY_1904 if since_1904 else _FIRST_DAY
+    days = (moment - first) / timedelta(days=1)
+    # The first spreadsheets counted 29 February 1900.
+    return nan if days < 0 else days + (days >= 60 and not since_1904)
 
 
 def _squeeze(text: str) -> str:
@@ -333,12 +338,17 @@ def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
         return _write_general(number)
     places = max((len(token.text.partition(".")[2]) for token in tokens), default=0)
     moment = _find_moment(abs(number), min(places, 9), since_1904=since_1904)
-    if not _find_language(section.language) and any(len(token.text) > 2 for token in tokens):
+    is_japanese = any(token.text.lower().startswith("aaa") for token in tokens)
+    names = _find_names(section.language or ("ja-JP" if is_japanese else ""))
+    if not names and any(len(token.text) > 2 for token in tokens):
         return f"{moment.year}-{moment.month:02d}-{moment.day:02d}"
+    has_day = any(token.text.lower() in ("d", "dd") for token in tokens)
+    if "months_alone" in names and not has_day:
+        names = {**names, "months": names["months_alone"]}
     is_half_day = any("/" in token.text for token in tokens)
     minutes = _find_minutes(section.tokens)
     parts = (
-        _write_part(token, moment, section.language, is_half_day, at in minutes)
+        _write_part(token, moment, names, is_half_day, at in minutes)
         for at, token in enumerate(section.tokens)
     )
     return ("-" if number < 0 else "") + _squeeze("".join(parts))
@@ -376,12 +386,12 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
 
 
 def _write_part(
-    token: _Token, moment: _Moment, language: str, is_half_day: bool, is_minutes: bool
+    token: _Token, moment: _Moment, names: _Names, is_half_day: bool, is_minutes: bool
 ) -> str:
     text = token.text.lower()
     sign, size = text[:1], len(text.partition(".")[0])
-    if token.kind != "literal" and sign in "ge" and _find_language(language) == "ja":
-        return _write_era(sign, size, moment)
+    if token.kind != "literal" and sign in "ge" and "eras" in names:
+        return _write_era(sign, size, moment, names["eras"])
     if token.kind == "literal" or sign == "g":
         return token.literal
     if token.kind == "elapsed":
@@ -401,43 +411,46 @@ def _write_part(
         "h": (hour % 12 or 12) if is_half_day else hour,
         "m": int(moment.seconds // 60 % 60) if is_minutes else moment.month,
         "d": moment.day,
+        "a": 0,
     }[sign]
     if size < 3 or sign == "h" or is_minutes:
         return f"{number:0{min(size, 2)}d}"
-    return _find_name(sign, size, moment, language)
+    return _write_name(sign, size, moment, names)
 
 
-def _write_era(sign: str, size: int, moment: _Moment) -> str:
+def _write_name(sign: str, size: int, moment: _Moment, names: _Names) -> str:
+    kind, place = ("months", moment.month - 1) if sign == "m" else ("days", moment.weekday)
+    if size == 3:
+        return names[f"short_{kind}"][place]
+    return names[kind][place][: 1 if sign == "m" and size == 5 else None]
+
+
+def _write_era(sign: str, size: int, moment: _Moment, names: Sequence[str]) -> str:
     """Return the Japanese era of a day (`g`), or the year in it (`e`)."""
     day = (moment.year, moment.month, moment.day)
-    begun, letter, name = next(era for era in _ERAS if era[0] <= day)
+    (begun, letter), name = next(
+        each for each in zip(_ERAS, names, strict=True) if each[0][0] <= day
+    )
     if sign == "g":
         return (letter, name[0], name)[min(size, 3) - 1]
     return f"{moment.year - begun[0] + 1:0{size}d}"
 
 
-def _find_name(sign: str, size: int, moment: _Moment, language: str) -> str:
-    """Return the name of a month or weekday; only English names are abbreviated."""
-    place = moment.month - 1 if sign == "m" else moment.weekday
-    code = _find_language(language)
-    name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
-    if sign == "m" and size == 5:
-        return name[:1]
-    return name[:3] if size == 3 and code == "en" else name
-
-
 @cache
-def _read_names() -> dict[str, dict[str, str]]:
-    return tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+def _read_names() -> dict[str, dict[str, list[str]]]:
+    names = tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+    return {
+        code: {kind: own.split() for kind, own in by_kind.items()}
+        for code, by_kind in names.items()
+    }
 
 
-def _find_language(stated: str) -> str:
-    """Return the language of the names; empty if its names are not known.
+def _find_names(stated: str) -> _Names:
+    """Return the names of a language by kind; empty if they are not known.
 
     `stated` is a tag (`de-DE`) or a Windows locale number, whose last four digits are the language.
     """
     number = stated.partition(",")[0][-4:]
     if all(digit in hexdigits for digit in number):
         stated = locale.windows_locale.get(int(number or "0", 16), "en")
-    code = re.split("[-_]", stated.lower(), maxsplit=1)[0]
-    return code if code in _read_names() else ""
+    return _read_names().get(re.split("[-_]", stated.lower(), maxsplit=1)[0], {})
