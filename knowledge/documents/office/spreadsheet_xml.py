@@ -83,8 +83,8 @@ class _WorkbookReader:
         is_struck = self._find(style_id, "Font", "StrikeThrough") == "1"
         has_fill = self._find(style_id, "Interior", "Pattern") == "Solid"
         fill = self._find(style_id, "Interior", "Color") if has_fill else "#FFFFFF"
-        is_invisible = fill is not None and fill == self._find(style_id, "Font", "Color")
-        style = CellStyle(code, is_struck, is_invisible and not has_conditions)
+        colour = self._find(style_id, "Font", "Color")
+        style = CellStyle(code, is_struck, colour, None if has_conditions else fill)
         runs: Runs = ()
         if data is None:
             self.workbook.left_out.add(*NO_RESULT, cell.get("Formula") is not None)

@@ -47,13 +47,19 @@ string.
 
 @dataclass(frozen=True, slots=True)
 class CellStyle:
-    """The style of a cell: number format, and whether the typeface is struck out, or has the colour
-    of the cell.
+    """The style of a cell: number format, whether the typeface is struck out, and its colour and
+    that of the cell, as in the file; None if it is not known.
     """
 
     format: str = ""
     is_struck: bool = False
-    is_invisible: bool = False
+    colour: object = None
+    background: object = None
+
+    @property
+    def is_invisible(self) -> bool:
+        """Whether text has the colour of the cell."""
+        return self.colour is not None and self.colour == self.background
 
 
 @dataclass(slots=True)

@@ -19,8 +19,8 @@ from knowledge.documents.notation import Script, Span
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format
 from knowledge.documents.office.workbook import TRUTHS, CellStyle, Runs, Workbook
-from knowledge.documents.office.xls_records import Box, SheetParts, mend_records, read_parts
-from knowledge.documents.office.zipped_xml import LOCKED
+from knowledge.documents.office.xls_records import WINDOW, SheetParts, mend_records, read_parts
+from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
 from knowledge.documents.page import Block, BlockKind, Page
 
 _EXPECTED = "an old Excel workbook (.xls)"
@@ -74,7 +74,7 @@ class _WorkbookReader:
         ]
         self.workbook.left_out.take(parts.left_out.list())
         headers = self.workbook.write_printed_headers(parts.headers)
-        boxes = (self._write_box(box) for box in parts.boxes)
+        boxes = tuple(self._write_boxes(parts))
         yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in boxes if text))
 
     def _read_cell(self, sheet: Any, parts: SheetParts, place: tuple[int, int]) -> str:
@@ -105,25 +105,41 @@ class _WorkbookReader:
         colours = self._book.colour_map
         colour = None if font is None else colours.get(font.colour_index)
         backgrounds = {0: _WHITE, 1: colours.get(fill.pattern_colour_index)}
-        is_invisible = colour is not None and colour == backgrounds.get(fill.fill_pattern)
+        background = None if parts.may_have_backgrounds else backgrounds.get(fill.fill_pattern)
         is_struck = font is not None and bool(font.struck_out)
-        is_invisible = is_invisible and not parts.may_have_backgrounds
-        return CellStyle(code, is_struck, is_invisible), style.font_index
+        return CellStyle(code, is_struck, colour, background), style.font_index
 
     def _find_font(self, number: int) -> Any:
         return self._book.font_list[number] if number < len(self._book.font_list) else None
 
-    def _write_box(self, box: Box) -> str:
-        runs = self._read_runs(box.text, [(0, 0), *box.runs])
-        return self.workbook.show(runs, CellStyle(), is_number=False)
+    def _write_boxes(self, parts: SheetParts) -> Iterator[str]:
+        """Yield the text of each box that does not have the colour of its background."""
+        styles = self._book.xf_list
+        may_vary = parts.may_have_backgrounds or bool(parts.left_out.list())
+        # A box without a fill may be on any other one, and on a cell or a picture.
+        is_free = not may_vary and not any(style.background.fill_pattern for style in styles)
+        for box in parts.boxes:
+            colours = {**self._book.colour_map, 0: _WHITE if is_free else None, WINDOW: _WHITE}
+            background = box.fill if isinstance(box.fill, tuple) else colours.get(box.fill)
+            is_free = is_free and box.fill == 0
+            runs = self._read_runs(box.text, [(0, 0), *box.runs], background)
+            yield self.workbook.show(runs, CellStyle(), is_number=False)
 
-    def _read_runs(self, text: str, fonts: Sequence[tuple[int, int]]) -> Iterator[Span]:
-        """Yield parts of text; `fonts` are the places from which on it has the font of a number."""
+    def _read_runs(
+        self, text: str, fonts: Sequence[tuple[int, int]], background: Any = None
+    ) -> Iterator[Span]:
+        """Yield the parts of text that do not have the colour of a known background; `fonts` are
+        the places from which on it has the font of a number.
+        """
         encoded = text.encode("utf-16-le", "surrogatepass")
         ends = [start for start, _ in fonts[1:]]
         for (start, number), end in zip(fonts, [*ends, len(encoded)], strict=True):
             part = encoded[2 * start : 2 * end].decode("utf-16-le", "replace")
             font = self._find_font(number)
+            colour = None if font is None else self._book.colour_map.get(font.colour_index)
+            if part.strip() and colour is not None and colour == background:
+                self.workbook.left_out.add("hidden passage", BACKGROUND)
+                continue
             # The script of a whole cell is only its size.
             script = _SCRIPTS.get(font.escapement, Script.LINE) if font and ends else Script.LINE
             yield Span(part, script, font is not None and bool(font.struck_out))

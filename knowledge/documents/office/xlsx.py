@@ -14,6 +14,7 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import Script, Span
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format
+from knowledge.documents.office.slide_colours import remove_invisible_text_on_sheet
 from knowledge.documents.office.workbook import (
     NO_RESULT,
     TRUTHS,
@@ -36,7 +37,7 @@ from knowledge.documents.office.zipped_xml import (
     read_core_properties,
     to_number,
 )
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
+from knowledge.documents.page import Block, BlockKind, Page
 from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import CONDITIONAL, MOST_COLUMNS
 
@@ -68,6 +69,9 @@ class _WorkbookReader:
         name = archive.find_related(main, "styles")
         styles = None if name is None else archive.parse(name)
         self._styles = list(_read_styles(styles))
+        self._is_white = all(style.background == _WHITE for style in self._styles)
+        theme = archive.find_related(main, "theme")
+        self._theme = None if theme is None else archive.parse(theme)
         self._struck_out = [
             is_on(style.find("font"), "strike")
             for style in find_children(find_child(styles, "dxfs"), "dxf")
@@ -90,7 +94,7 @@ class _WorkbookReader:
             if style.is_invisible and any(
                 row in own[0] and column in own[1] for own in backgrounds
             ):
-                style = replace(style, is_invisible=False)
+                style = replace(style, background=None)
             runs, note = self._read_stated(element, kind), notes.get((row, column), "")
             return self.workbook.show(runs, style, note, is_number=kind in _NUMBERS)
 
@@ -108,7 +112,8 @@ class _WorkbookReader:
         self.links += _list_links(root, sheet, addresses)
         headers = (header.text for headers in root.iter("headerFooter") for header in headers)
         printed = self.workbook.write_printed_headers(headers)
-        return sheet.write(printed, _write_drawings(self._archive, related, self._left_out))
+        page = _WHITE if self._is_white and not backgrounds else None
+        return sheet.write(printed, self._write_drawings(related, page))
 
     def _count_unread(self, root: Element, sheet: str) -> None:
         """Count the controls of a sheet, and the rules that strike out cells: whether they apply is
@@ -159,6 +164,25 @@ class _WorkbookReader:
                     threads.setdefault(_place(note.get("ref", "")), []).append(shown)
             notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
         return notes
+
+    def _write_drawings(self, related: Iterable[Relationship], page: str | None) -> Iterator[Block]:
+        """Yield the drawings of a sheet, whose cells have the colour `page`, and the files embedded
+        in it.
+        """
+        for part in related:
+            if part.kind in ("package", "oleObject"):
+                data = self._archive.read(part.target)
+                yield from read_inner_file(data, part.target, self._left_out)
+            elif part.kind == "drawing":
+                drawing = self._archive.parse(part.target)
+                remove_invisible_text_on_sheet(drawing, page, self._theme, self._left_out)
+                for shape in drawing.iter("txBody"):
+                    texts = (read_drawing_text(child) for child in shape.findall("p"))
+                    yield from (Block(BlockKind.TEXT, text) for text in texts if text)
+                yield from read_graphics(drawing, self._archive, part.target, self._left_out)
+                pictures = tuple(find_drawn(drawing, self._archive, part.target))
+                if pictures:
+                    yield Block(BlockKind.TEXT, "", pictures=pictures)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -228,9 +252,9 @@ def _read_styles(styles: Element | None) -> Iterator[CellStyle]:
     for declared in find_children(find_child(styles, "cellXfs"), "xf"):
         at, filled = to_number(declared.get("fontId")), to_number(declared.get("fillId"))
         is_struck, colour = fonts[at] if at < len(fonts) else (False, None)
-        is_invisible = colour is not None and filled < len(fills) and fills[filled] == colour
+        background = fills[filled] if filled < len(fills) else None
         code = find_format(to_number(declared.get("numFmtId")), custom)
-        yield CellStyle(code, is_struck, is_invisible)
+        yield CellStyle(code, is_struck, colour, background)
 
 
 def _read_colour(colour: Element | None) -> str | None:
@@ -252,25 +276,6 @@ def _read_fill(pattern: Element | None) -> str | None:
     if kind == "none":
         return _WHITE
     return _read_colour(find_child(pattern, "fgColor")) if kind == "solid" else None
-
-
-def _write_drawings(
-    archive: ZippedXml, related: Sequence[Relationship], left_out: LeftOutCounts
-) -> Iterator[Block]:
-    """Yield the drawings of a sheet, and the files embedded in it."""
-    for relation in related:
-        if relation.kind in ("package", "oleObject"):
-            data = archive.read(relation.target)
-            yield from read_inner_file(data, relation.target, left_out)
-        elif relation.kind == "drawing":
-            drawing = archive.parse(relation.target)
-            for shape in drawing.iter("txBody"):
-                texts = (read_drawing_text(child) for child in shape.findall("p"))
-                yield from (Block(BlockKind.TEXT, text) for text in texts if text)
-            yield from read_graphics(drawing, archive, relation.target, left_out)
-            pictures = tuple(find_drawn(drawing, archive, relation.target))
-            if pictures:
-                yield Block(BlockKind.TEXT, "", pictures=pictures)
 
 
 def _list_filtered(
