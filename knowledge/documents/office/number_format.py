@@ -53,7 +53,12 @@ _WHOLE = frozenset({"general", "text"})
 _SIGNS = frozenset({"point", "percent", "slash"})
 _WITHOUT_DIGIT = {"0": "0", "?": " "}
 """What a digit placeholder shows without a digit."""
-_LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
+_KINDS = {
+    **dict.fromkeys(("quoted", "escaped", "space", "currency", "language", "other"), "literal"),
+    **dict.fromkeys(("fill", "colour", "limit"), ""),
+    "noon": "date",
+}
+"""The kinds of tokens, unless they are the names of groups; empty for what is not shown."""
 _ERAS = (((2019, 5, 1), "R"), ((1989, 1, 8), "H"), ((1926, 12, 25), "S"), ((1912, 7, 30), "T"),
          ((1868, 1, 1), "M"))  # fmt: skip
 _FIRST_DAY, _FIRST_DAY_1904 = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
@@ -131,8 +136,7 @@ def format_text(text: str, code: str) -> str:
     section = sections[-1] if sections else None
     if section is None or not (len(sections) > 3 or section.has("text")):
         return text
-    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
-    return _squeeze("".join(parts))
+    return _write_whole(text, section)
 
 
 @lru_cache(maxsize=1000)
@@ -148,32 +152,24 @@ def _parse(code: str) -> tuple[_Section, ...]:
 
 
 def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
-    tokens = tuple(token for match in matches if (token := _make_token(match)) is not None)
+    tokens = [token for token in map(_make_token, matches) if token.kind]
+    if any(token.kind in ("date", "elapsed") for token in tokens):
+        # Digit placeholders are literals in a date.
+        tokens = [
+            token if token.kind in ("date", "elapsed") else _Token("literal", token.text)
+            for token in tokens
+        ]
     languages = [match["language"] for match in matches if match["language"]]
-    is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
-    tokens = tuple(_as_date(token) for token in tokens) if is_date else tokens
     stated = next(
         ((match["operator"], float(match["limit"])) for match in matches if match["operator"]), None
     )
-    return _Section(tokens, stated, languages[0] if languages else "")
+    return _Section(tuple(tokens), stated, languages[0] if languages else "")
 
 
-def _make_token(match: re.Match[str]) -> _Token | None:
+def _make_token(match: re.Match[str]) -> _Token:
     kind = match.lastgroup or ""
-    if match["currency"] is not None:
-        return _Token("literal", match["currency"])
-    if kind in _LITERALS:
-        return _Token("literal", match[kind])
-    if kind == "space":
-        return _Token("literal", " ")
-    return None if kind in ("fill", "colour", "limit") else _Token(kind, match[kind])
-
-
-def _as_date(token: _Token) -> _Token:
-    """Return a token of a date format, in which digit placeholders are literals."""
-    if token.kind in ("date", "noon"):
-        return _Token("date", token.text)
-    return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
+    text = match["currency"] if kind == "language" else " " if kind == "space" else match[kind]
+    return _Token(_KINDS.get(kind, kind), text)
 
 
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
@@ -221,9 +217,12 @@ def _write_general(number: float, section: _Section | None = None) -> str:
         written = str(int(number))
     else:
         written = format(number, ".15G")
-    if section is None:
-        return written
-    parts = (written if token.kind in _WHOLE else token.literal for token in section.tokens)
+    return written if section is None else _write_whole(written, section)
+
+
+def _write_whole(text: str, section: _Section) -> str:
+    """Return text in the places of a section for a whole text or a number."""
+    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
     return _squeeze("".join(parts))
 
 

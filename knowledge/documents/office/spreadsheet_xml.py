@@ -66,7 +66,7 @@ class _WorkbookReader:
             if _is_hidden(row):
                 sheet.hide_row()
             else:
-                cells = ((column - 1, cell) for column, cell in _place(row, "Cell"))
+                cells = ((at - 1, cell) for at, cell in _place(row, "Cell"))
                 sheet.add_row(number, cells, read)
                 sheet.merged += _list_merged(row, number)
         headers = (part.get("Data") for part in declared.iter() if part.tag in _HEADERS)

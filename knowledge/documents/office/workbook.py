@@ -4,7 +4,7 @@ The readers of Excel workbooks fill the sheets; hidden content is left out and c
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -89,25 +89,29 @@ class Sheet:
         self._hidden_rows += 1
 
     def add_row(
-        self, number: int, cells: Iterable[tuple[int, _Cell]], read: Callable[[_Cell], str]
+        self, number: int, cells: Iterable[tuple[int | None, _Cell]], read: Callable[[_Cell], str]
     ) -> None:
-        """Add the cells of a row by their columns; those of visible columns are read."""
-        shown: dict[int, str] = {}
-        for column, cell in cells:
+        """Add the cells of a row by their columns; one without a column follows the one before it.
+
+        `read` returns the text of a cell.
+        """
+        row = SheetRow(number, {}, self._hidden_rows)
+        column = -1
+        for stated, cell in cells:
+            column = column + 1 if stated is None else stated
             if column >= MOST_COLUMNS:
                 self._left_out.add("cell", TOO_MANY_COLUMNS)
             elif column not in self._hidden_columns:
                 with self._left_out.contain("cell", f"{self.name}, row {number}"):
-                    shown[column] = read(cell)
-        shown = {column: text for column, text in shown.items() if text}
-        if shown:
-            row = SheetRow(number, {}, self._hidden_rows)
-            self._rows.setdefault(number, row).cells.update(shown)
+                    if text := read(cell):
+                        row.cells[column] = text
+        if row.cells:
+            self._rows.setdefault(number, replace(row, cells={})).cells.update(row.cells)
 
-    def find(self, rows: range, columns: range) -> str:
+    def find(self, place: CellRange) -> str:
         """Return the text of the first cell of a range; empty if it is not visible."""
-        row = self._rows.get(rows.start)
-        return "" if row is None else row.cells.get(columns.start, "")
+        row = self._rows.get(place[0].start)
+        return "" if row is None else row.cells.get(place[1].start, "")
 
     def write(self, before: Iterable[Block], after: Iterable[Block] = ()) -> Iterator[Block]:
         """Yield the sheet as a section, see `write_named_sheet`."""
@@ -141,15 +145,20 @@ class Workbook:
         The run of a number is as the file stores it.
         """
         runs = tuple(runs)
-        is_plain = not any(isinstance(run, Span) for run in runs)
-        spans = [_span(run, style) for run in runs]
+        spans = [
+            run if isinstance(run, Span) else Span(run, is_struck=style.is_struck) for run in runs
+        ]
+        stated = "".join(span.text for span in spans)
         shown = ""
-        if any(span.text.strip() for span in spans):
-            if is_plain and style.is_invisible:
-                self.left_out.add("value", BACKGROUND)
+        if style.is_invisible and stated.strip() and all(isinstance(run, str) for run in runs):
+            self.left_out.add("value", BACKGROUND)
+        elif stated.strip():
+            if is_number:
+                shown = format_number(stated, style.format, since_1904=self.since_1904)
+                shown = join_spans([replace(spans[0], text=shown)])
             else:
-                shown = self._format(spans, style.format, is_number=is_number)
-                self.left_out.add("value", "hidden by the number format", not shown)
+                shown = format_text(" ".join(join_spans(spans).split()), style.format)
+            self.left_out.add("value", "hidden by the number format", not shown)
         return f"{shown} [{' '.join(note.split())}]".strip() if note else shown
 
     def write_printed_headers(self, texts: Iterable[str | None]) -> Iterator[Block]:
@@ -163,17 +172,3 @@ class Workbook:
                 else:
                     lines.append(" ".join(text.replace(_AMPERSAND, "&").split()))
         return write_page_headers(lines)
-
-    def _format(self, spans: Sequence[Span], code: str, *, is_number: bool) -> str:
-        if is_number:
-            since_1904 = self.since_1904
-            spans = [
-                replace(span, text=format_number(span.text, code, since_1904=since_1904))
-                for span in spans
-            ]
-        text = " ".join(join_spans(spans).split())
-        return text if is_number else format_text(text, code)
-
-
-def _span(run: Span | str, style: CellStyle) -> Span:
-    return run if isinstance(run, Span) else Span(run, is_struck=style.is_struck)

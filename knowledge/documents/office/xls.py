@@ -58,6 +58,7 @@ class _WorkbookReader:
         )
         sheet.hide_columns(hidden_columns)
         notes = declared.cell_note_map
+        read = partial(self._read_cell, declared, parts)
         for at in range(max((declared.nrows, *(row + 1 for row in hidden_rows)))):
             if at in hidden_rows:
                 sheet.hide_row()
@@ -67,7 +68,7 @@ class _WorkbookReader:
                     column for column, kind in kinds if kind not in _EMPTY or (at, column) in notes
                 )
                 cells = ((column, (at, column)) for column in filled)
-                sheet.add_row(at + 1, cells, partial(self._read_cell, declared, parts))
+                sheet.add_row(at + 1, cells, read)
         sheet.merged = [
             (range(first + 1, end + 1), range(left, right))
             for first, end, left, right in declared.merged_cells

@@ -42,7 +42,7 @@ from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import CONDITIONAL, MOST_COLUMNS
 
 _EXPECTED = "an Excel workbook"
-_REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})\Z")
+_REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})(?::([A-Z]{1,3})(\d{1,7}))?\Z")
 _NUMBERS = frozenset({"n", "d"})
 _TRUE = frozenset({"1", "true"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
@@ -84,18 +84,18 @@ class _WorkbookReader:
         related = [relation for relation in relations if relation.target in self._archive]
         tables = [self._archive.parse(each.target) for each in related if each.kind == "table"]
         filtered = list(_list_filtered(root, tables, sheet.header_rows))
-        backgrounds = [*map(_read_range, tables), *_list_conditions(root)]
+        backgrounds = [*_list_ranges(tables), *_list_conditions(root)]
         notes = self._read_notes(related)
 
-        def read(cell: tuple[int, int, Element]) -> str:
-            row, column, element = cell
-            at, kind = to_number(element.get("s")), element.get("t", "n")
+        def read(cell: Element) -> str:
+            at, kind = to_number(cell.get("s")), cell.get("t", "n")
+            place = rows, columns = _read_range(cell.get("r", ""))
             style = self._styles[at] if at < len(self._styles) else CellStyle()
             if style.is_invisible and any(
-                row in own[0] and column in own[1] for own in backgrounds
+                rows.start in own[0] and columns.start in own[1] for own in backgrounds
             ):
                 style = replace(style, background=None)
-            runs, note = self._read_stated(element, kind), notes.get((row, column), "")
+            runs, note = self._read_stated(cell, kind), notes.get(place, "")
             return self.workbook.show(runs, style, note, is_number=kind in _NUMBERS)
 
         sheet.hide_columns(_list_hidden_columns(root))
@@ -105,8 +105,8 @@ class _WorkbookReader:
             if row.get("hidden") in _TRUE and not any(number in rows for rows in filtered):
                 sheet.hide_row()
             else:
-                sheet.add_row(number, _place_cells(row, number), read)
-        sheet.merged = [*map(_read_range, find_all(root, "mergeCell"))]
+                sheet.add_row(number, _list_cells(row), read)
+        sheet.merged = list(_list_ranges(find_all(root, "mergeCell")))
         self._count_unread(root, sheet.name)
         addresses = self._archive.web_links(part)
         self.links += _list_links(root, sheet, addresses)
@@ -149,19 +149,17 @@ class _WorkbookReader:
             stated = TRUTHS.get(stated, stated)
         return (_unescape(stated),) if kind == "str" else (stated,)
 
-    def _read_notes(self, related: Sequence[Relationship]) -> dict[tuple[int, int] | None, str]:
-        """Return the cell notes by row and column; a comment thread replaces its placeholder
-        note.
-        """
-        notes: dict[tuple[int, int] | None, str] = {}
+    def _read_notes(self, related: Sequence[Relationship]) -> dict[CellRange, str]:
+        """Return the cell notes by their cells; a comment thread replaces its placeholder note."""
+        notes: dict[CellRange, str] = {}
         parts = [each for each in related if each.kind in ("comments", "threadedComment")]
         for part in sorted(parts, key=lambda part: part.kind):
-            threads: dict[tuple[int, int] | None, list[str]] = {}
+            threads: dict[CellRange, list[str]] = {}
             for note in self._archive.parse(part.target).iter(part.kind.removesuffix("s")):
                 for text in note.findall("text"):
                     runs = _read_runs(text) or (text.text or "",)
                     shown = self.workbook.show(runs, CellStyle(), is_number=False)
-                    threads.setdefault(_place(note.get("ref", "")), []).append(shown)
+                    threads.setdefault(_read_range(note.get("ref", "")), []).append(shown)
             notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
         return notes
 
@@ -286,7 +284,8 @@ def _list_filtered(
     """
     for part in (root, *tables):
         filters = part.find("autoFilter")
-        rows, _ = _read_range(filters if part is root else part)
+        stated = filters if part is root else part
+        rows, _ = _read_range("" if stated is None else stated.get("ref", ""))
         if rows and part.get("headerRowCount") != "0":
             header_rows.add(rows.start)
         if find_child(filters, "filterColumn") is not None:
@@ -298,8 +297,8 @@ def _list_links(
 ) -> Iterator[tuple[str, str]]:
     """Yield the text of each cell with a web link, and its URL."""
     for link in find_all(root, "hyperlink"):
-        rows, columns = _read_range(link)
-        label, address = sheet.find(rows, columns), addresses.get(link.get("id", ""))
+        label = sheet.find(_read_range(link.get("ref", "")))
+        address = addresses.get(link.get("id", ""))
         if label and address and label != address:
             yield label, address
 
@@ -307,20 +306,16 @@ def _list_links(
 def _list_conditions(root: Element) -> Iterator[CellRange]:
     """Yield the ranges that may have a background that no style of a cell states."""
     for element in root.findall("conditionalFormatting"):
-        yield from map(_read_reference, element.get("sqref", "").split())
+        yield from map(_read_range, element.get("sqref", "").split())
     if root.find("picture") is not None:
         yield _EVERYWHERE, _EVERYWHERE
 
 
-def _place_cells(row: Element, number: int) -> Iterator[tuple[int, tuple[int, int, Element]]]:
-    """Yield the columns of the cells in a row, and each cell with its place; one without a stated
-    place follows the one before it.
-    """
-    column = -1
+def _list_cells(row: Element) -> Iterator[tuple[int | None, Element]]:
+    """Yield the stated columns of the cells in a row, and the cells."""
     for cell in row.findall("c"):
-        place = _place(cell.get("r", ""))
-        column = column + 1 if place is None else place[1]
-        yield column, (number, column, cell)
+        _, columns = _read_range(cell.get("r", ""))
+        yield columns.start if columns else None, cell
 
 
 def _list_hidden_columns(root: Element) -> Iterator[int]:
@@ -330,25 +325,22 @@ def _list_hidden_columns(root: Element) -> Iterator[int]:
             yield from range(first - 1, min(last, MOST_COLUMNS))
 
 
-def _read_range(element: Element | None) -> CellRange:
-    return _read_reference("" if element is None else element.get("ref", ""))
+def _list_ranges(elements: Iterable[Element]) -> Iterator[CellRange]:
+    return (_read_range(element.get("ref", "")) for element in elements)
 
 
-def _read_reference(reference: str) -> CellRange:
-    """Return the rows and columns of a range such as `A1:B7`."""
-    first, _, last = reference.partition(":")
-    start, end = _place(first), _place(last or first)
-    if start is None or end is None:
-        return range(0), range(0)
-    return range(start[0], end[0] + 1), range(start[1], end[1] + 1)
-
-
-def _place(reference: str) -> tuple[int, int] | None:
-    """Return the 1-based row and 0-based column of a reference such as `B7`."""
+def _read_range(reference: str) -> CellRange:
+    """Return the rows and columns of a range such as `A1:B7` or of a cell; empty for other text."""
     match = _REFERENCE.match(reference)
     if match is None:
-        return None
+        return range(0), range(0)
+    left, top, right, bottom = match.groups()
+    rows = range(int(top), int(bottom or top) + 1)
+    return rows, range(_read_column(left), _read_column(right or left) + 1)
+
+
+def _read_column(letters: str) -> int:
     column = 0
-    for letter in match[1]:
+    for letter in letters:
         column = column * 26 + ord(letter) - ord("A") + 1
-    return int(match[2]), column - 1
+    return column - 1
