@@ -17,7 +17,6 @@ MAX_BYTES = 64 * 1024 * 1024
 LONG_LINE_CHARACTERS = 1_000_000
 
 _MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -86,9 +85,13 @@ def clean_text(text: str) -> str:
 
 
 def _decode(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:
-    for mark, name in _MARKS.items():
-        if data.startswith(mark):
-            return _decode_marked(data, name)
+    if data.startswith(codecs.BOM_UTF8):
+        data, stated = data.removeprefix(codecs.BOM_UTF8), "utf-8"
+    for name in (name for mark, name in _MARKS.items() if data.startswith(mark)):
+        try:
+            return data.decode(name), ()
+        except UnicodeDecodeError as error:
+            raise NotTextError(f"it starts as {name.upper()} but is not: {error.reason}") from error
     if (position := data.find(b"\x00", 0, _SAMPLE_BYTES)) >= 0:
         return _decode_wide(data, position)
     codec = _find_codec(stated) if stated is not None else None
@@ -213,15 +216,6 @@ def _read_as_windows(error: UnicodeError) -> tuple[str, int]:
 
 _NAME_OF_HANDLER = "refdesk.windows-1252"
 codecs.register_error(_NAME_OF_HANDLER, _read_as_windows)
-
-
-def _decode_marked(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    if name == "utf-8-sig":
-        return _decode(data[len(codecs.BOM_UTF8) :], "utf-8")
-    try:
-        return data.decode(name), ()
-    except UnicodeDecodeError as error:
-        raise NotTextError(f"it starts as {name.upper()} but is not: {error.reason}") from error
 
 
 def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:

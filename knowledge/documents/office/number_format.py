@@ -359,13 +359,12 @@ def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
     days, rest = divmod(total, 86_400)
     serial = int(days) + (1462 if since_1904 else 0)
     weekday = (serial - 1) % 7
-    if serial in (0, 60):
-        # Days that never were, which the first spreadsheets counted: 0 January, 29 February 1900.
-        month, day = (1, 0) if serial == 0 else (2, 29)
-        return _Moment(1900, month, day, weekday, rest, total)
     first = date(1899, 12, 31) if serial < 60 else date(1899, 12, 30)
-    moment = first + timedelta(days=min(serial, _LAST_DAY))
-    return _Moment(moment.year, moment.month, moment.day, weekday, rest, total)
+    day = first + timedelta(days=min(serial, _LAST_DAY))
+    # Days that never were, which the first spreadsheets counted.
+    never = {0: (1900, 1, 0), 60: (1900, 2, 29)}
+    year_month_day = never.get(serial, (day.year, day.month, day.day))
+    return _Moment(*year_month_day, weekday, rest, total)
 
 
 def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:

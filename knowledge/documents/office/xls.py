@@ -89,7 +89,7 @@ class _WorkbookReader:
         if cell.ctype == _TEXT and fonts:
             runs = self._read_runs(cell.value, [(0, font), *fonts])
         elif cell.ctype == _TRUTH:
-            runs = (TRUTHS[str(cell.value)],)
+            runs = (TRUTHS["1" if cell.value else "0"],)
         elif cell.ctype == _ERROR:
             runs = (error_text_from_code.get(cell.value, "#ERROR!"),)
         is_number = cell.ctype in (_NUMBER, _DATE)
