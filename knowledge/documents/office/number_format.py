@@ -217,6 +217,9 @@ def _write_general(number: float, section: _Section | None = None) -> str:
         written = str(int(number))
     else:
         written = format(number, ".15G")
+        decimal = f"{number:.9f}".rstrip("0")
+        # As decimal digits if they fit in a cell of usual width.
+        written = decimal if "E-" in written and float(decimal) == number else written
     return written if section is None else _write_whole(written, section)
 
 
