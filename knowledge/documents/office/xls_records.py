@@ -3,7 +3,7 @@
 The library that reads the cells skips these records ([MS-XLS] 2.3).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, TypeAlias
@@ -94,7 +94,7 @@ class SheetParts:
         if self._is_open:
             self.boxes.append(Box(_read_number(data, 10), self._fill))
         elif kind == _DRAWING:
-            self._fill = next(reversed(list(_list_fills(data))), self._fill)
+            self._fill = _find_fill(data, self._fill)
         elif kind == _OBJECT:
             self._add_object(data)
         elif kind in _HEADERS and self.encoding:
@@ -184,24 +184,22 @@ def _read_old_box(data: bytes, encoding: str, version: int) -> Box:
     return box
 
 
-def _list_fills(data: bytes) -> Iterator[Fill]:
-    """Yield the fill of each shape in a part of a drawing ([MS-ODRAW] 2.2.9, 2.3.7)."""
+def _find_fill(data: bytes, before: Fill) -> Fill:
+    """Return the fill of the last shape in a part of a drawing ([MS-ODRAW] 2.2.9, 2.3.7), or the
+    one before if the part has no shape.
+    """
+    stated: dict[int, int] | None = None
     at = 0
     while at + _ESCHER.size <= len(data):
         header, kind, size = _ESCHER.unpack_from(data, at)
         at += _ESCHER.size
-        if header & 0xF == _IS_CONTAINER:
-            continue
         if kind == _SHAPE_PROPERTIES:
-            fields = data[at : at + min(size, header // 16 * _PROPERTY.size)]
-            whole = len(fields) // _PROPERTY.size * _PROPERTY.size
-            yield _find_fill(
-                {number & 0x3FFF: value for number, value in _PROPERTY.iter_unpack(fields[:whole])}
-            )
-        at += size
-
-
-def _find_fill(stated: Mapping[int, int]) -> Fill:
+            fields = data[at : at + header // 16 * _PROPERTY.size]
+            fields = fields[: len(fields) // _PROPERTY.size * _PROPERTY.size]
+            stated = dict(_PROPERTY.iter_unpack(fields))
+        at += 0 if header & 0xF == _IS_CONTAINER else size
+    if stated is None:
+        return before
     state, colour = stated.get(_FILL_STATE, _IS_FILLED), stated.get(_FILL_COLOUR, 0xFFFFFF)
     if state & _STATES_FILL and not state & _IS_FILLED:
         return 0
