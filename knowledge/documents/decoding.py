@@ -219,15 +219,17 @@ codecs.register_error(_NAME_OF_HANDLER, _read_as_windows)
 
 
 def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:
-    """Decode UTF-16 without a byte order mark, recognised by zero bytes that are either all high or
-    all low bytes.
+    """Decode UTF-16 or UTF-32 without a byte order mark; the zero bytes of UTF-16 are almost all
+    either high or low bytes.
     """
     import chardet
 
     sample = data[:_SAMPLE_BYTES]
-    encoding = chardet.detect(sample)["encoding"] or ""
-    if encoding.upper().startswith("UTF-16") and not (0 in sample[::2] and 0 in sample[1::2]):
-        name = encoding if encoding[-2:].upper() in ("LE", "BE") else "utf-16-le"
+    encoding = (chardet.detect(sample)["encoding"] or "").lower()
+    zeros = sample[::2].count(0), sample[1::2].count(0)
+    is_utf16 = encoding.startswith("utf-16") and 10 * min(zeros) <= max(zeros)
+    if is_utf16 or encoding.startswith("utf-32"):
+        name = encoding if encoding.endswith(("le", "be")) else "utf-16-le"
         try:
             text = data.decode(name)
         except UnicodeDecodeError:

@@ -75,13 +75,16 @@ class Sheet:
     merged: list[CellRange] = field(default_factory=list)
     header_rows: set[int] = field(default_factory=set)
     _rows: dict[int, SheetRow] = field(default_factory=dict)
+    _columns: set[int] = field(default_factory=set)
     _hidden_columns: set[int] = field(default_factory=set)
     _hidden_rows: int = 0
 
     def hide_columns(self, columns: Iterable[int]) -> None:
         """Count columns as hidden, before the rows are added."""
         self._hidden_columns.update(columns)
-        self._left_out.add("hidden column", _HIDDEN, len(self._hidden_columns))
+        # Programs hide all columns beyond those in use.
+        count = sum(column < MOST_COLUMNS for column in self._hidden_columns)
+        self._left_out.add("hidden column", _HIDDEN, count)
 
     def hide_row(self) -> None:
         """Count the next row as hidden."""
@@ -99,12 +102,15 @@ class Sheet:
         column = -1
         for stated, cell in cells:
             column = column + 1 if stated is None else stated
-            if column >= MOST_COLUMNS:
-                self._left_out.add("cell", TOO_MANY_COLUMNS)
-            elif column not in self._hidden_columns:
-                with self._left_out.contain("cell", f"{self.name}, row {number}"):
-                    if text := read(cell):
-                        row.cells[column] = text
+            if column in self._hidden_columns:
+                continue
+            with self._left_out.contain("cell", f"{self.name}, row {number}"):
+                text = read(cell)
+                is_room = column in self._columns or len(self._columns) < MOST_COLUMNS
+                if text and is_room:
+                    self._columns.add(column)
+                    row.cells[column] = text
+                self._left_out.add("cell", TOO_MANY_COLUMNS, bool(text) and not is_room)
         if row.cells:
             self._rows.setdefault(number, replace(row, cells={})).cells.update(row.cells)
 

@@ -39,7 +39,7 @@ from knowledge.documents.office.zipped_xml import (
 )
 from knowledge.documents.page import Block, BlockKind, Page
 from knowledge.documents.readers import read_inner_file
-from knowledge.documents.tables import CONDITIONAL, MOST_COLUMNS
+from knowledge.documents.tables import CONDITIONAL
 
 _EXPECTED = "an Excel workbook"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})(?::([A-Z]{1,3})(\d{1,7}))?\Z")
@@ -49,6 +49,7 @@ _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _WHITE = "FFFFFF"
 _EVERYWHERE = range(10_000_000)
+_LAST_COLUMN = 16_384
 
 
 class _WorkbookReader:
@@ -322,7 +323,7 @@ def _list_hidden_columns(root: Element) -> Iterator[int]:
     for column in find_children(root.find("cols"), "col"):
         if column.get("hidden") in _TRUE:
             first, last = to_number(column.get("min"), 1), to_number(column.get("max"))
-            yield from range(first - 1, min(last, MOST_COLUMNS))
+            yield from range(first - 1, min(last, _LAST_COLUMN))
 
 
 def _list_ranges(elements: Iterable[Element]) -> Iterator[CellRange]:

@@ -250,6 +250,19 @@ def test_names_of_parts_are_equal_regardless_of_case() -> None:
     assert "| A | Jena |" in page.content
 
 
+def test_only_columns_in_use_count_towards_the_limit() -> None:
+    workbook = workbook_of(("Name", *range(1, 500)), ("A",))
+    workbook.active.cell(2, 16_000, "far away")
+    workbook.active.cell(1, 499).value = None
+
+    page = read(workbook)
+
+    assert page.content.endswith("| far away |")
+    assert not page.left_out
+    workbook.active.cell(2, 16_001, "beyond")
+    assert [(part.what, part.count) for part in read(workbook).left_out] == [("cell", 1)]
+
+
 def test_values_in_the_colour_of_their_cells_are_hidden_unless_a_condition_may_change_it() -> None:
     workbook = workbook_of(("Flat", "Rent"), ("1A", 640), ("margin", 18), ("deposit", 2))
     dark = DifferentialStyle(fill=PatternFill(bgColor="1F3864"))
