@@ -21,6 +21,8 @@ from pathlib import Path
 from string import hexdigits
 from typing import TypeAlias
 
+from knowledge.documents.notation import keep_lines
+
 _BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
     8: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
@@ -226,7 +228,7 @@ def _write_general(number: float, section: _Section | None = None) -> str:
 def _write_whole(text: str, section: _Section) -> str:
     """Return text in the places of a section for a whole text or a number."""
     parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
-    return _squeeze("".join(parts))
+    return keep_lines("".join(parts))
 
 
 def _write_number(number: float, section: _Section) -> str:

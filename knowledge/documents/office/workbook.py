@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from knowledge.documents.notation import Span, join_spans
+from knowledge.documents.notation import Span, join_spans, keep_lines
 from knowledge.documents.office.number_format import format_number, format_text
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
@@ -163,9 +163,9 @@ class Workbook:
                 shown = format_number(stated, style.format, since_1904=self.since_1904)
                 shown = join_spans([replace(spans[0], text=shown)])
             else:
-                shown = format_text(" ".join(join_spans(spans).split()), style.format)
+                shown = format_text(keep_lines(join_spans(spans)), style.format)
             self.left_out.add("value", "hidden by the number format", not shown)
-        return f"{shown} [{' '.join(note.split())}]".strip() if note else shown
+        return f"{shown} [{keep_lines(note)}]".strip() if note else shown
 
     def write_printed_headers(self, texts: Iterable[str | None]) -> Iterator[Block]:
         """Yield the printed headers and footers of a sheet; those with fields are counted."""

@@ -32,6 +32,13 @@ def workbook_of(*rows: tuple[object, ...], title: str = "Prices") -> openpyxl.Wo
     return workbook
 
 
+def test_numbers_on_separate_lines_of_a_cell_stay_apart() -> None:
+    workbook = workbook_of(("Item", "Rooms"), ("North wing", "7\n350"), ("South wing", "1\r\n20"))
+    workbook.active["B3"].number_format = "@"
+
+    assert read(workbook).content.endswith("| North wing | 7; 350 |\n| South wing | 1; 20 |")
+
+
 def test_a_sheet_is_a_section_whose_rows_stand_below_their_header() -> None:
     rows = [(f"Item {number}", number) for number in range(1, 13)]
 
