@@ -10,12 +10,8 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import (
-    find_box,
-    order_shapes,
-    read_drawing_text,
-    read_graphics,
-)
+from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.shapes import find_box, order_shapes
 from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,

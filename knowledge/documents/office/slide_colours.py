@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.office.drawings import MOST_SHAPES, find_backgrounds, find_box
+from knowledge.documents.office.shapes import MOST_SHAPES, find_backgrounds, find_box
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first
 from knowledge.documents.page import LeftOutCounts
 
