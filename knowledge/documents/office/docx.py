@@ -51,7 +51,6 @@ from knowledge.documents.tables import Cell, unfold_tables, write_table
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
 _DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
-_WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _CONTENTS = "the headings that it repeats are read"
 
@@ -97,8 +96,10 @@ class _DocxWriter:
             for note in find_children(parse(f"{kind}s"), kind)
         }
         # White text elsewhere may lie on something dark.
-        self._on_page = frozenset() if self._has_backgrounds() else frozenset(_unwrap(self.body))
+        direct = walk_shown(self.body, {"p", "tbl"})
+        self._on_page = frozenset(() if self._has_backgrounds() else direct)
         self._open_notes: list[str] = []
+        self._drawings: list[Element] = []
         self._pictures: tuple[Picture, ...] = ()
         self._anchors = Anchors()
         self._code: list[str] = []
@@ -132,37 +133,35 @@ class _DocxWriter:
                 yield from self.write(framed)
             else:
                 yield from self._table(element)
-        yield from self._end_lines()
-        yield from self._show_pictures()
-        yield from self._show_notes()
+        yield from (*self._end_lines(), *self._show_pictures(), *self._show_drawings())
 
     def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
-        graphics = tuple(self._read_drawings(element))
-        yield from (*self._show_pictures(), *graphics)
-        yield from self._show_notes()
-
-    def _read_drawings(self, element: Element) -> Iterator[Block]:
-        """Keep the pictures of a paragraph or table, and yield its other graphical parts."""
-        self._pictures += self._find_pictures(element)
-        yield from self._read_graphics(element)
+        yield from (*self._show_pictures(), *self._show_drawings())
 
     def _read_graphics(self, element: Element) -> Iterator[Block]:
-        """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
+        """Yield the charts, the diagrams and the embedded files of a drawing."""
         controls = sum(1 for _ in element.iter("control"))
         self._left_out.add("form control", "ActiveX controls are not read", controls)
         yield from read_graphics(element, self._archive, self._main, self._left_out)
 
-    def _find_pictures(self, element: Element) -> tuple[Picture, ...]:
-        """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
-        pictures: list[Picture] = []
-        for run in walk_shown(element, {"r"}):
-            if not self.styles.is_on(run.find("rPr"), "vanish", ""):
-                for drawing in walk_shown(run, {"drawing"}):
-                    # A text box is walked by its own paragraphs.
-                    is_box = any(True for _ in drawing.iter("txbxContent"))
-                    pictures += () if is_box else find_drawn(drawing, self._archive, self._main)
-        return tuple(pictures)
+    def _show_drawings(self) -> Iterator[Block]:
+        """Keep the pictures in the text since the last ones, and yield the other drawings in it
+        and the notes to which it refers, each after its mark.
+        """
+        drawings, self._drawings = self._drawings, []
+        for drawing in drawings:
+            # The paragraphs of a text box have their own drawings.
+            if next(drawing.iter("txbxContent"), None) is None:
+                self._pictures += tuple(find_drawn(drawing, self._archive, self._main))
+            yield from self._read_graphics(drawing)
+        names, self._open_notes = self._open_notes, []
+        for name in names:
+            lines = walk_body(self._notes.get(name), inside_tables=True)
+            texts = [self.reader.read(line).text for line in lines]
+            mark = self.reader.marks.get(name, "")
+            if any(texts):
+                yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
 
     def _show_pictures(self, caption: str = "") -> Iterator[Block]:
         """Yield the preceding pictures, the last one with its caption."""
@@ -176,7 +175,6 @@ class _DocxWriter:
         paragraph = self._read(element)
         if paragraph.is_joined or _is_initial(element):
             self._initial.append(paragraph.spaced)
-            yield from self._read_drawings(element)
             return
         place = self._place(element, paragraph)
         if place.style.is_contents:
@@ -186,36 +184,21 @@ class _DocxWriter:
         paragraph.text = " ".join("".join((*initial, paragraph.spaced)).split())
         if place.style.is_code or (paragraph.is_code and not place.style.level):
             self._code.append(paragraph.raw)
-            yield from self._read_drawings(element)
             return
         yield from self._end_lines()
-        yield from self._write_paragraph(element, paragraph, place)
-
-    def _write_paragraph(
-        self, element: Element, paragraph: Paragraph, place: _Place
-    ) -> Iterator[Block]:
+        caption, own = "", tuple[Block, ...]()
         if place.style.is_caption:
-            self._pictures += self._find_pictures(element)
-        yield from self._show_pictures(paragraph.text if place.style.is_caption else "")
+            # Its picture may be in the same paragraph.
+            caption, own = paragraph.text, tuple(self._show_drawings())
+        yield from self._show_pictures(caption)
         if paragraph.text:
             yield self._block(paragraph, place)
-        read = self._read_graphics if place.style.is_caption else self._read_drawings
-        yield from read(element)
-        yield from self._show_notes()
-
-    def _show_notes(self) -> Iterator[Block]:
-        """Yield the notes to which the text since the last notes refers, each after its mark."""
-        names, self._open_notes = self._open_notes, []
-        for name in names:
-            lines = walk_body(self._notes.get(name), inside_tables=True)
-            texts = [self.reader.read(line).text for line in lines]
-            mark = self.reader.marks.get(name, "")
-            if any(texts):
-                yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
+        yield from (*own, *self._show_drawings())
 
     def _read(self, element: Element) -> Paragraph:
         paragraph = self.reader.read(element, is_on_page=element in self._on_page)
         self._open_notes += paragraph.notes
+        self._drawings += paragraph.drawings
         return paragraph
 
     def _place(self, element: Element, paragraph: Paragraph) -> _Place:
@@ -259,7 +242,7 @@ class _DocxWriter:
         Tables inside cells are flattened.
         """
         above: dict[int, str] = {}
-        for row in _table_rows(table):
+        for row in walk_shown(table, {"tr"}):
             properties = row.find("trPr")
             if find_child(properties, "del") is not None:
                 self._left_out.add("deleted row", "marked as deleted")
@@ -269,7 +252,7 @@ class _DocxWriter:
                 continue
             skipped = to_number(get_value(properties, "gridBefore"))
             cells, inner = [Cell("", skipped)] if skipped else [], []
-            for element in _row_cells(row):
+            for element in walk_shown(row, {"tc"}):
                 if cells and _is_merged(element, "hMerge"):
                     cells[-1] = replace(cells[-1], columns=cells[-1].columns + 1)
                     continue
@@ -370,7 +353,7 @@ def _is_merged(cell: Element, direction: str) -> bool:
 
 def _find_framed(table: Element) -> Element | None:
     """Return the only cell of a table that merely frames other tables, or None."""
-    cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
+    cells = [cell for row in walk_shown(table, {"tr"}) for cell in walk_shown(row, {"tc"})]
     is_frame = len(cells) == 1 and next(cells[0].iter("tbl"), None) is not None
     return cells[0] if is_frame else None
 
@@ -379,24 +362,6 @@ def _is_initial(paragraph: Element) -> bool:
     """Return whether a paragraph is a drop cap, the large first letter of the next one."""
     frame = find_child(paragraph, "pPr", "framePr")
     return frame is not None and (frame.get("dropCap") or "none") != "none"
-
-
-def _table_rows(table: Element) -> Iterator[Element]:
-    return (child for child in _unwrap(table) if child.tag == "tr")
-
-
-def _row_cells(row: Element) -> Iterator[Element]:
-    """Yield the cells of a row, including those in content controls and proposed insertions."""
-    return (child for child in _unwrap(row) if child.tag == "tc")
-
-
-def _unwrap(parent: Element | None) -> Iterator[Element]:
-    for child in parent if parent is not None else ():
-        name = child.tag
-        if name in _WRAPPERS:
-            yield from _unwrap(child)
-        else:
-            yield child
 
 
 def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:

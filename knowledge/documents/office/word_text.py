@@ -32,6 +32,7 @@ _LEFT_OUT = frozenset(
     {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
 )
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_DRAWN = frozenset({"drawing", "object", "pict"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _DEEPEST = 12
 _USUAL_SIZE = 20
@@ -118,17 +119,14 @@ class Styles:
         """Return whether a run is white, and neither it nor its paragraph has a background."""
         style = get_value(paragraph, "pStyle") or ""
         colour = self.find_property(properties, "color", style)
-        if colour is None or (colour.get("val", "")).upper() != "FFFFFF":
-            return False
-        is_shaded = any(find_child(part, "pPr", "shd") is not None for part in self._chain(style))
-        return not is_shaded and all(
-            background is None
-            for background in (
-                find_child(paragraph, "shd"),
-                self.find_property(properties, "shd", style),
-                self.find_property(properties, "highlight", style),
-            )
+        backgrounds = (
+            find_child(paragraph, "shd"),
+            self.find_property(properties, "shd", style),
+            self.find_property(properties, "highlight", style),
+            *(find_child(part, "pPr", "shd") for part in self._chain(style)),
         )
+        is_white = colour is not None and colour.get("val", "").upper() == "FFFFFF"
+        return is_white and all(background is None for background in backgrounds)
 
     def _with_property(self, style_id: str, name: str) -> Iterator[Element | None]:
         """Yield the run properties of a style and of its base styles that contain an element."""
@@ -172,7 +170,7 @@ class Paragraph:
 
     `spaced` is the text with the spaces at its ends. `is_joined`: its end is deleted, so that the
     next paragraph continues it. `is_counted`: a list counts it. `notes` are the kinds and ids of
-    its notes.
+    its notes, and `drawings` the elements with pictures, charts or objects.
     """
 
     text: str = ""
@@ -183,6 +181,7 @@ class Paragraph:
     is_code: bool = False
     is_counted: bool = True
     notes: list[str] = field(default_factory=list)
+    drawings: list[Element] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -279,6 +278,7 @@ class TextReader:
         if is_hidden:
             del reading.paragraph.notes[notes:]
             return
+        reading.paragraph.drawings += walk_shown(run, _DRAWN)
         script = self._find_script(properties, reading.style)
         is_struck = any(
             self._styles.is_on(properties, name, reading.style) for name in ("strike", "dstrike")
