@@ -1,14 +1,18 @@
 """The places of shapes on slides: their reading order, and what is behind each of them."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
 from typing import NamedTuple
+from unicodedata import bidirectional
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.zipped_xml import find_child, find_first, to_length
 
 MOST_SHAPES = 1000
 """Maximum number of shapes of a slide whose places are compared."""
+_STRONG = frozenset({"L", "R", "AL"})
+_KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
+"""Placeholders of slides, with those of their masters."""
 
 
 class Box(NamedTuple):
@@ -20,39 +24,80 @@ class Box(NamedTuple):
     height: float
 
 
+class _Placed(NamedTuple):
+    """A shape, its position in the file, and its box."""
+
+    at: int
+    shape: Element
+    box: Box
+
+
+_Row = Sequence[_Placed]
+
+
 def order_shapes(
     shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
 ) -> list[Element]:
-    """Return shapes in the order of their file, but those that form a grid row by row.
+    """Return shapes in the order of their file, but those that form a grid row by row, or card by
+    card.
 
-    A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
-    all shapes have the same height.
+    The shapes of a row have the same top and the same height. Cards consist of rows in the same
+    columns that differ, such as headings above numbers. A single row is only sorted if its shapes
+    follow each other, because others may belong to them.
     """
     ordered = list(shapes)
-    places = [find_box(shape) for shape in ordered]
-    rows = Counter((box.height, box.top) for box in places if box is not None and box.height)
-    heights = Counter(height for (height, _), shapes_of_row in rows.items() if shapes_of_row > 1)
-    for height in (height for height, rows_of_grid in heights.items() if rows_of_grid > 1):
-        slots = {
-            at: (box.top, box.left)
-            for at, box in enumerate(places)
-            if box is not None and box.height == height and rows[height, box.top] > 1
+    rows: dict[tuple[float, float], list[_Placed]] = {}
+    for at, shape in enumerate(ordered):
+        box = find_box(shape)
+        if box is not None and box.height:
+            rows.setdefault((box.top, box.height), []).append(_Placed(at, shape, box))
+    for grid in _list_grids(row for _, row in sorted(rows.items()) if len(row) > 1):
+        slots = sorted(placed.at for row in grid for placed in row)
+        if len(grid) == 1 and slots[-1] - slots[0] >= len(slots):
+            continue
+        period = _find_period(grid)
+        places = {
+            placed.at: (at // period, column, at)
+            for at, row in enumerate(grid)
+            for column, placed in enumerate(row)
         }
-        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: slots[at])]
-        for slot, shape in zip(slots, sorted_shapes, strict=True):
+        shapes_of_grid = [ordered[at] for at in sorted(places, key=lambda at: places[at])]
+        for slot, shape in zip(slots, shapes_of_grid, strict=True):
             ordered[slot] = shape
     return ordered
 
 
-def find_box(shape: Element) -> Box | None:
-    """Return the box of a shape of a slide, or None if it does not state one."""
-    frame = find_child(find_first(shape, "spPr", "grpSpPr"), "xfrm")
-    frame = shape.find("xfrm") if frame is None else frame
-    place, size = find_child(frame, "off"), find_child(frame, "ext")
-    if place is None or size is None:
-        return None
-    lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
-    return Box(*map(to_length, lengths))
+def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
+    """Return the box of a shape of a slide, or that of the placeholder in its layout or master from
+    which it inherits, or None.
+    """
+    for element in (shape, *list_inherited(shape, bases)):
+        frame = find_child(find_first(element, "spPr", "grpSpPr"), "xfrm")
+        frame = element.find("xfrm") if frame is None else frame
+        place, size = find_child(frame, "off"), find_child(frame, "ext")
+        if place is not None and size is not None:
+            lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
+            return Box(*map(to_length, lengths))
+    return None
+
+
+def find_placeholder(shape: Element) -> Element | None:
+    """Return the element that makes a shape a placeholder, or None."""
+    return find_child(next(shape.iter("nvPr"), None), "ph")
+
+
+def list_inherited(shape: Element, bases: Iterable[Element]) -> Iterator[Element]:
+    """Yield the placeholders of the layout and of the master from which a shape inherits."""
+    own = find_placeholder(shape)
+    for part in bases if own is not None else ():
+        name, default = ("idx", "0") if part.tag == "sldLayout" else ("type", "obj")
+        for other in part.iter("sp"):
+            stated = find_placeholder(other)
+            if stated is not None and own is not None:
+                kinds = (element.get(name, default) for element in (stated, own))
+                if len({_KINDS.get(kind, kind) for kind in kinds}) == 1:
+                    yield other
+                    break
 
 
 def find_backgrounds(
@@ -85,3 +130,47 @@ def _overlap(one: Box | None, other: Box | None) -> bool:
     return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
         one.top, other.top
     ) < min(one.top + one.height, other.top + other.height)
+
+
+def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Yield rows from top to bottom by grids: of one height, or in the same columns."""
+    grid: list[_Row] = []
+    for row in rows:
+        row = sorted(row, key=lambda placed: placed.box.left, reverse=_is_right_to_left(row))
+        if grid and not (row[0].box.height == grid[-1][0].box.height or _is_below(row, grid[-1])):
+            yield grid
+            grid = []
+        grid.append(row)
+    if grid:
+        yield grid
+
+
+def _find_period(grid: Sequence[_Row]) -> int:
+    """Return the number of rows of each card of a grid; 1 if it is read row by row."""
+    heights = [row[0].box.height for row in grid]
+    kinds = [{_begins_with_digit(placed.shape) for placed in row} for row in grid]
+    has_values_only = {True} in kinds and {False} in kinds and {True, False} not in kinds
+    if not has_values_only and any(above == below for above, below in pairwise(heights)):
+        return 1
+    rows = list(zip(heights, kinds if has_values_only else repeat(None), strict=False))
+    return next(at for at in range(1, len(rows) + 1) if rows[at:] == rows[:-at])
+
+
+def _is_below(row: _Row, above: _Row) -> bool:
+    """Return whether the shapes of a row are below those of another one."""
+    middles = (
+        (upper.box, lower.box.left + lower.box.width / 2)
+        for upper, lower in zip(above, row, strict=False)
+    )
+    return len(row) == len(above) and all(
+        box.left <= middle <= box.left + box.width for box, middle in middles
+    )
+
+
+def _begins_with_digit(shape: Element) -> bool:
+    return next(filter(str.isalnum, "".join(shape.itertext())), "").isdigit()
+
+
+def _is_right_to_left(row: _Row) -> bool:
+    letters = (letter for placed in row for letter in "".join(placed.shape.itertext()))
+    return next((kind for kind in map(bidirectional, letters) if kind in _STRONG), "L") != "L"

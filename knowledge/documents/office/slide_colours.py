@@ -5,10 +5,15 @@ unknown colour, or on something unknown such as a picture, is kept.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.office.shapes import MOST_SHAPES, find_backgrounds, find_box
+from knowledge.documents.office.shapes import (
+    MOST_SHAPES,
+    find_backgrounds,
+    find_box,
+    find_placeholder,
+    list_inherited,
+)
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first
 from knowledge.documents.page import LeftOutCounts
 
@@ -17,8 +22,6 @@ _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
 _VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
 _FIRST_OF_THEME = "1001"
 _WHITE = "FFFFFF"
-_KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
-"""Placeholders of slides, with those of their masters."""
 
 
 class _Colours:
@@ -78,17 +81,12 @@ class _Colours:
 
 
 def remove_invisible_text(
-    slide: Element,
-    layout: Element | None,
-    master: Element | None,
-    theme: Element | None,
-    left_out: LeftOutCounts,
+    slide: Element, bases: Sequence[Element], theme: Element | None, left_out: LeftOutCounts
 ) -> None:
     """Remove the runs of a slide that have the colour of their background, and count them.
 
-    A slide with too many shapes stays as it is.
+    `bases` are its layout and its master. A slide with too many shapes stays as it is.
     """
-    bases = [part for part in (layout, master) if part is not None]
     if sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES:
         return
     colours = _Colours([slide, *bases], theme)
@@ -96,12 +94,11 @@ def remove_invisible_text(
         find_box(shape)
         for part in bases
         for shape in _list_shapes(part)
-        if _placeholder(shape) is None and colours.find_fill([shape]) != ""
+        if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
     ]
     shapes = list(_list_shapes(slide))
-    chains = [[shape, *_list_inherited(shape, bases)] for shape in shapes]
-    boxes = (next(filter(None, map(find_box, chain)), None) for chain in chains)
-    fills = map(colours.find_fill, chains)
+    fills = [colours.find_fill([shape, *list_inherited(shape, bases)]) for shape in shapes]
+    boxes = [find_box(shape, bases) for shape in shapes]
     backgrounds = find_backgrounds(zip(fills, boxes, strict=True), colours.find_page(), below)
     for shape, background in zip(shapes, backgrounds, strict=True):
         if shape.tag == "sp":
@@ -126,24 +123,3 @@ def _remove(
 def _list_shapes(part: Element) -> Iterator[Element]:
     shapes = find_child(part, "cSld", "spTree")
     return (shape for shape in (() if shapes is None else shapes) if shape.tag in _SHAPES)
-
-
-def _placeholder(shape: Element) -> Element | None:
-    return find_child(shape, "nvSpPr", "nvPr", "ph")
-
-
-def _list_inherited(shape: Element, parts: Sequence[Element]) -> Iterator[Element]:
-    """Yield the placeholders of the layout and of the master from which one inherits."""
-    own = _placeholder(shape)
-    for part in parts if own is not None else ():
-        others = ((other, _placeholder(other)) for other in part.iter("sp"))
-        yield from islice((other for other, at in others if _is_base(at, own, part.tag)), 1)
-
-
-def _is_base(stated: Element | None, own: Element | None, part: str) -> bool:
-    if stated is None or own is None:
-        return False
-    if part == "sldLayout":
-        return stated.get("idx", "0") == own.get("idx", "0")
-    kinds = [element.get("type", "obj") for element in (stated, own)]
-    return len({_KINDS.get(kind, kind) for kind in kinds}) == 1
