@@ -20,6 +20,7 @@ from knowledge.documents.office.word_text import (
     TextReader,
     has_own_mark,
     name_note,
+    read_outline,
     walk_shown,
 )
 from knowledge.documents.office.zipped_xml import (
@@ -128,7 +129,7 @@ class _DocxWriter:
                 continue
             yield from self._end_lines()
             if name == "altChunk":
-                yield from self._read_graphics(element)
+                yield from read_graphics(element, self._archive, self._main, self._left_out)
             elif (framed := _find_framed(element)) is not None:
                 yield from self.write(framed)
             else:
@@ -139,12 +140,6 @@ class _DocxWriter:
         yield from write_table(list(self._rows(element)))
         yield from (*self._show_pictures(), *self._show_drawings())
 
-    def _read_graphics(self, element: Element) -> Iterator[Block]:
-        """Yield the charts, the diagrams and the embedded files of a drawing."""
-        controls = sum(1 for _ in element.iter("control"))
-        self._left_out.add("form control", "ActiveX controls are not read", controls)
-        yield from read_graphics(element, self._archive, self._main, self._left_out)
-
     def _show_drawings(self) -> Iterator[Block]:
         """Keep the pictures in the text since the last ones, and yield the other drawings in it
         and the notes to which it refers, each after its mark.
@@ -154,7 +149,7 @@ class _DocxWriter:
             # The paragraphs of a text box have their own drawings.
             if next(drawing.iter("txbxContent"), None) is None:
                 self._pictures += tuple(find_drawn(drawing, self._archive, self._main))
-            yield from self._read_graphics(drawing)
+            yield from read_graphics(drawing, self._archive, self._main, self._left_out)
         names, self._open_notes = self._open_notes, []
         for name in names:
             lines = walk_body(self._notes.get(name), inside_tables=True)
@@ -204,9 +199,8 @@ class _DocxWriter:
     def _place(self, element: Element, paragraph: Paragraph) -> _Place:
         properties = element.find("pPr")
         style = self.styles.find(get_value(properties, "pStyle") or "")
-        outline = get_value(properties, "outlineLvl")
-        if outline is not None and outline.isdecimal() and int(outline) < 9:
-            style = replace(style, level=min(int(outline) + 1, 6), is_code=False)
+        if outline := read_outline(properties):
+            style = replace(style, level=outline, is_code=False)
         list_id = get_value(properties, "numPr", "numId") or style.list_id
         stated = get_value(properties, "numPr", "ilvl")
         level = int(stated) if stated and stated.isdecimal() else style.list_level

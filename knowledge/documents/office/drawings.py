@@ -46,6 +46,8 @@ def read_graphics(
     parent: Element, archive: ZippedXml, part: str, left_out: LeftOutCounts
 ) -> Iterator[Block]:
     """Yield the charts, diagrams and embedded files to which a drawing in a part refers."""
+    controls = sum(1 for _ in parent.iter("control"))
+    left_out.add("form control", "ActiveX controls are not read", controls)
     relations = archive.relationships(part)
     # Programs that do not know an element read an alternative one.
     seen: set[str] = set()

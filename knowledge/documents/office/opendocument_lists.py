@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.list_numbering import LEVELS, count_item
-from knowledge.documents.office.opendocument_styles import OUTLINE, Styles, count
-from knowledge.documents.office.zipped_xml import to_number
+from knowledge.documents.office.opendocument_styles import OUTLINE, Styles
+from knowledge.documents.office.zipped_xml import count, to_number
 from knowledge.documents.page import LeftOutCounts
 
 
@@ -84,7 +84,7 @@ class ListNumbers:
         is_header = item.tag == "list-header"
         self._open[-1] = replace(
             self._open[-1],
-            label="  " if is_header else read_number(item),
+            label="  " if is_header else _read_number(item),
             is_begun=is_header,
             has_list=False,
             start=None if start < 0 else start,
@@ -109,13 +109,13 @@ class ListNumbers:
         if self._open:
             return self.take_label(style)
         if self._styles.find("paragraph", style, "list-style-name") == "":
-            return read_number(element)
+            return _read_number(element)
         level = min(count(element, "outline-level"), LEVELS) - 1
         counts = self._counted.setdefault(OUTLINE, [None] * LEVELS)
         levels = self._styles.levels.get(OUTLINE, {})
-        return read_number(element) or count_item(levels, counts, level, self._left_out)
+        return _read_number(element) or count_item(levels, counts, level, self._left_out)
 
 
-def read_number(element: Element) -> str:
+def _read_number(element: Element) -> str:
     """Return the label that the file states for an item or a heading; mostly it states none."""
     return " ".join((element.findtext("number") or "").split())

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.notation import join_spans
-from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, count
+from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan
 from knowledge.documents.office.opendocument_text import (
     HIDDEN,
     MOST_REPEATED,
@@ -17,6 +17,7 @@ from knowledge.documents.office.opendocument_text import (
 )
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
+    count,
     count_field_in_header,
     find_all,
     find_children,

@@ -27,14 +27,13 @@ class SlideReader(BodyReader):
         """Yield the blocks of the visible slides, below the lines that they repeat."""
         declared = {(part.tag, part.get("name")): part.text or "" for part in body}
         self._signs["page-number"] = ""
-        shared: set[tuple[str | None, str | None]] = set()
         repeated: list[str] = []
         blocks: list[Block] = []
         for number, slide in enumerate(body.findall("page"), start=1):
             if self._styles.hides("drawing-page", slide.get("style-name")):
                 self.left_out.add("hidden slide", HIDDEN, name=str(number))
                 continue
-            repeated += self._read_shared(slide, declared, shared)
+            repeated += self._read_shared(slide, declared)
             blocks += self._slide(slide, number)
         yield from (*write_page_headers(repeated), *blocks)
 
@@ -59,24 +58,16 @@ class SlideReader(BodyReader):
             yield from below
 
     def _read_shared(
-        self,
-        slide: Element,
-        declared: Mapping[tuple[str, str | None], str],
-        shared: set[tuple[str | None, str | None]],
+        self, slide: Element, declared: Mapping[tuple[str, str | None], str]
     ) -> Iterator[str]:
-        """Yield the lines that a slide shows of its master, each once, and its footer.
-
-        `shared` are the masters and the kinds of shapes that were read before.
-        """
+        """Yield the lines that a slide shows of its master, and its footer."""
         self._base = PLAIN
         master = slide.get("master-page-name")
         for kind, (name, shown) in _SHOWN_BY_SLIDES.items():
             if self._styles.find("drawing-page", slide.get("style-name"), name) not in shown:
                 continue
             yield declared.get((f"{kind}-decl", slide.get(f"use-{kind}-name")), "")
-            is_new = (master, kind) not in shared
-            shared.add((master, kind))
-            for shape in self._masters.get(master, ()) if is_new else ():
+            for shape in self._masters.get(master, ()):
                 is_shown = shape.tag in DRAWN and shape.get("display") not in _NOT_ON_SCREEN
                 if is_shown and shape.get("class") == kind:
                     yield from map(self._line, shape.iter("p"))

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span
 from knowledge.documents.office.list_numbering import Level
-from knowledge.documents.office.zipped_xml import to_number
+from knowledge.documents.office.zipped_xml import count, to_number
 
 OUTLINE = "#outline"
 """The name of the list of headings, which is numbered throughout the document."""
@@ -139,11 +139,6 @@ class Styles:
             chain.append(style)
             name = style.get("parent-style-name", "")
         return chain
-
-
-def count(element: Element, name: str) -> int:
-    """Return a stated number of repetitions, columns or levels, which is at least 1."""
-    return max(1, to_number(element.get(name)))
 
 
 def _read_levels(style: Element) -> dict[int, Level]:

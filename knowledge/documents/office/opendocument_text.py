@@ -7,11 +7,12 @@ from xml.etree.ElementTree import Element
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.notation import Script, join_spans, write_formula
 from knowledge.documents.office.drawings import read_mathml
-from knowledge.documents.office.opendocument_lists import ListNumbers, read_number
-from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, Styles, count
+from knowledge.documents.office.opendocument_lists import ListNumbers
+from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, Styles
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     ZippedXml,
+    count,
     end_code,
     find_all,
     write_page_headers,
@@ -124,19 +125,20 @@ class BodyReader:
         yield from end_code(code)
 
     def _block(self, element: Element) -> Iterator[Block]:
-        name = element.tag
-        if name in _COUNTED:
-            self.left_out.add(*_COUNTED[name])
-        if name in _LEFT_OUT or self._hides(element):
+        if self._leaves_out(element):
             return
         base = self._base
-        if name in _UNKNOWN_BACKGROUNDS:
+        if element.tag in _UNKNOWN_BACKGROUNDS:
             self._base = PLAIN
-        yield from self._readers.get(name, self._blocks)(element)
+        yield from self._readers.get(element.tag, self._blocks)(element)
         self._base = base
 
-    def _hides(self, element: Element) -> bool:
-        """Return whether an element is hidden; count it."""
+    def _leaves_out(self, element: Element) -> bool:
+        """Return whether an element is hidden, or no text of the document; count it."""
+        if element.tag in _COUNTED:
+            self.left_out.add(*_COUNTED[element.tag])
+        if element.tag in _LEFT_OUT:
+            return True
         family = _FAMILIES.get(element.tag, "text")
         is_hidden = (
             element.get("display") in ("none", "false")
@@ -181,11 +183,10 @@ class BodyReader:
                     yield replace(block, text=text)
 
     def _numbered(self, element: Element) -> Iterator[Block]:
-        label = read_number(element)
-        for child in element:
-            for block in self._block(child):
-                is_text = label and block.kind is BlockKind.TEXT
-                yield make_item(label, block.text, 0) if is_text else block
+        with self._lists.open(element, is_in_cell=False) as is_open:
+            if is_open:
+                self._lists.begin_item(element)
+            yield from self._blocks(element)
 
     def _list(self, element: Element, *, is_in_cell: bool = False) -> Iterator[Block]:
         with self._lists.open(element, is_in_cell=is_in_cell) as is_open:
@@ -226,7 +227,7 @@ class BodyReader:
         for part in parent:
             name = part.tag
             if name in ("p", "h"):
-                yield "" if self._hides(part) else self._line(part, outer)
+                yield "" if self._leaves_out(part) else self._line(part, outer)
             elif name == "list":
                 for block in self._list(part, is_in_cell=True):
                     yield block.text.strip().removeprefix("- ")
@@ -304,8 +305,6 @@ class BodyReader:
 
     def _read_child(self, child: Element, outer: ColouredSpan) -> Iterator[ColouredSpan]:
         name = child.tag
-        if name in _COUNTED:
-            self.left_out.add(*_COUNTED[name])
         if name == "note":
             citation = child.find("note-citation")
             mark = "" if citation is None else f"[{''.join(citation.itertext()).strip()}]"
@@ -319,17 +318,14 @@ class BodyReader:
             yield replace(outer, text=self._read_control(child))
         elif name in DRAWN:
             self._drawn.append(child)
-        elif name not in _LEFT_OUT and not self._hides(child):
+        elif not self._leaves_out(child):
             style = self._styles.find_span("text", child.get("style-name"), outer)
             shown = list(self._spans(child, style))
             yield from shown
-            self._note_link(child, "".join(span.text for span in shown))
-
-    def _note_link(self, element: Element, shown: str) -> None:
-        address = element.get("href", "") if element.tag == "a" else ""
-        label = " ".join(shown.split())
-        if label and label != address and address.startswith(("http://", "https://")):
-            self.links.append((label, address))
+            address = child.get("href", "") if name == "a" else ""
+            label = " ".join("".join(span.text for span in shown).split())
+            if label and label != address and address.startswith(("http://", "https://")):
+                self.links.append((label, address))
 
     def _control(self, element: Element) -> Iterator[Block]:
         if text := self._read_control(element):

@@ -15,6 +15,7 @@ from knowledge.documents.office.shapes import find_box, find_placeholder, order_
 from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    count,
     find_all,
     find_child,
     find_children,
@@ -210,7 +211,7 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
         if bullet is not None and bullet.tag == "buAutoNum":
             style = bullet.get("type", "")
             before, number = counts.get(level, ("", 0))
-            number = number + 1 if before == style else _number(bullet, "startAt")
+            number = number + 1 if before == style else count(bullet, "startAt")
             counts[level] = (style, number)
             label = _write_label(number, style)
         else:
@@ -234,9 +235,5 @@ def _row(row: Element) -> list[Cell]:
             continue
         lines = ((line, label.strip("-")) for _, line, label in _paragraphs(cell))
         text = " ".join(f"{label} {line}".strip() for line, label in lines)
-        cells.append(Cell(text, _number(cell, "gridSpan"), _number(cell, "rowSpan")))
+        cells.append(Cell(text, count(cell, "gridSpan"), count(cell, "rowSpan")))
     return cells
-
-
-def _number(element: Element, name: str) -> int:
-    return max(1, to_number(element.get(name)))

@@ -6,6 +6,7 @@ left out. The result of a field is the one that the file stores.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from string import hexdigits
 from xml.etree.ElementTree import Element
 
@@ -142,7 +143,7 @@ class Styles:
         lists = [get_value(element, "numPr", "numId") for element in properties]
         list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
         return ParagraphStyle(
-            level=_find_level(names, [get_value(element, "outlineLvl") for element in properties]),
+            level=_find_level(names, properties),
             list_id=next((element for element in lists if element), ""),
             list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
@@ -184,11 +185,10 @@ class Paragraph:
     drawings: list[Element] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Run:
+@dataclass(frozen=True, slots=True)
+class _Run(Span):
     """Text in one typeface."""
 
-    span: Span
     is_code: bool = False
     is_bold: bool = False
     is_formula: bool = False
@@ -249,10 +249,9 @@ class TextReader:
             self._left_out.add("deleted passage", "marked as deleted", is_text)
         elif name == "oMath":
             border = " " if reading.runs and reading.runs[-1].is_formula else ""
-            reading.runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
+            reading.runs.append(_Run(border + write_omml(node), is_formula=True))
         elif name == "fldSimple" and node.find("r") is None:
-            shown = self._end_field(node.get("instr", ""))
-            reading.runs.append(_Run(Span(shown)))
+            reading.runs.append(_Run(self._end_field(node.get("instr", ""))))
         elif name == "r":
             self._read_run(node, reading)
             inner = find_child(node, "ruby", "rubyBase")
@@ -285,11 +284,12 @@ class TextReader:
         )
         # A raised or lowered sign would lose its position in code.
         is_code = _is_monospaced(typeface) and script is Script.LINE
+        is_bold = is_on(properties, "b")
         is_upper = self._styles.is_on(properties, "caps", reading.style)
         for stated, is_mark in pieces:
             text = stated.upper() if is_upper else stated
-            span = Span(text, Script.NOTE if is_mark else script, is_struck)
-            reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
+            position = Script.NOTE if is_mark else script
+            reading.runs.append(_Run(text, position, is_struck, is_code, is_bold))
 
     def _find_script(self, properties: Element | None, style: str) -> Script:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
@@ -366,6 +366,14 @@ def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Elemen
             waiting.extend(reversed(element))
 
 
+def read_outline(properties: Element | None) -> int | None:
+    """Return the level of a heading, 0 for text, or None if properties state none."""
+    outline = get_value(properties, "outlineLvl")
+    if outline is None or not outline.isdecimal():
+        return None
+    return min(int(outline) + 1, 6) if int(outline) < 9 else 0
+
+
 def name_note(reference: Element) -> str:
     """Return the kind and id of the note to which an element refers."""
     return f"{NOTES[reference.tag]} {reference.get('id')}"
@@ -386,11 +394,11 @@ def _is_monospaced(typeface: str) -> bool:
 
 def _finish(reading: _Reading) -> Paragraph:
     paragraph, runs = reading.paragraph, reading.runs
-    visible = [run for run in runs if run.span.text.strip() and run.span.script is not Script.NOTE]
+    visible = [run for run in runs if run.text.strip() and run.script is not Script.NOTE]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = join_spans(run.span for run in runs)
-    paragraph.spaced = _join(runs, mark_code=not paragraph.is_code)
+    paragraph.raw = join_spans(runs)
+    paragraph.spaced = paragraph.raw if paragraph.is_code else join_spans(_mark_code(runs))
     paragraph.text = " ".join(paragraph.spaced.split())
     return paragraph
 
@@ -420,31 +428,21 @@ def _read_sign(child: Element, name: str, typeface: str) -> str:
     return _SIGNS.get(name, "")
 
 
-def _join(runs: list[_Run], *, mark_code: bool) -> str:
-    """Return the text of runs, each stretch of code in backticks."""
-    spans: list[Span] = []
-    code = ""
-    for run in [*runs, _Run(Span(""))]:
-        if run.is_code and mark_code and not run.span.is_struck:
-            code += run.span.text
+def _mark_code(runs: Iterable[_Run]) -> Iterator[Span]:
+    """Yield the runs, each stretch of code as one in backticks."""
+    for is_code, group in groupby(runs, key=lambda run: run.is_code and not run.is_struck):
+        if not is_code:
+            yield from group
             continue
-        spans += (Span(_mark(code)), run.span)
-        code = ""
-    return join_spans(spans)
+        code = "".join(run.text for run in group)
+        bare = code.strip()
+        yield Span(code.replace(bare, f"`{bare}`", 1) if bare and "`" not in bare else code)
 
 
-def _mark(code: str) -> str:
-    bare = code.strip()
-    if not bare or "`" in bare:
-        return code
-    start = code.index(bare)
-    return f"{code[:start]}`{bare}`{code[start + len(bare) :]}"
-
-
-def _find_level(names: list[str], outline_levels: list[str | None]) -> int:
-    for name, outline in zip(names, outline_levels, strict=True):
-        if outline is not None and outline.isdecimal():
-            return min(int(outline) + 1, 6) if int(outline) < 9 else 0
+def _find_level(style_names: list[str], properties: list[Element | None]) -> int:
+    for name, element in zip(style_names, properties, strict=True):
+        if (outline := read_outline(element)) is not None:
+            return outline
         if name.startswith("heading ") and name[8:].isdecimal():
             return max(1, min(int(name[8:]), 6))
         if name == "title":

@@ -7,7 +7,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError
 
@@ -72,9 +71,9 @@ class ZippedXml:
     def __contains__(self, name: str) -> bool:
         return name in self._sizes
 
-    def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of the parts in a folder."""
-        return (name for name in self._sizes if name.startswith(folder))
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the parts."""
+        return iter(self._sizes)
 
     def read(self, name: str) -> bytes:
         """Return a part; raise `WrongFormatError` if it is missing or damaged."""
@@ -177,9 +176,9 @@ def parse_without_namespaces(data: bytes, expected: str) -> Element:
     """
     root = parse_xml(data, expected)
     for element in root.iter():
-        element.tag = _local_name(element.tag)
+        element.tag = element.tag.rpartition("}")[2]
         for name in [name for name in element.attrib if name[0] == "{"]:
-            local = _local_name(name)
+            local = name.rpartition("}")[2]
             if local not in element.attrib:
                 element.attrib[local] = element.attrib.pop(name)
     return root
@@ -187,17 +186,12 @@ def parse_without_namespaces(data: bytes, expected: str) -> Element:
 
 def find_child(element: Element | None, *names: str) -> Element | None:
     """Return the descendant at a path of names, or None."""
-    for name in names:
-        if element is None:
-            return None
-        element = element.find(name)
-    return element
+    return None if element is None else element.find("/".join(names))
 
 
 def find_first(parent: Element | None, *names: str) -> Element | None:
     """Return the child that has the first of these names, or else the next one, or None."""
-    children = (find_child(parent, name) for name in names)
-    return next((child for child in children if child is not None), None)
+    return next((child for name in names for child in find_children(parent, name)), None)
 
 
 def find_children(element: Element | None, name: str) -> Iterator[Element]:
@@ -219,6 +213,11 @@ def get_value(element: Element | None, *names: str) -> str | None:
 def to_number(stated: str | None, default: int = 0) -> int:
     """Return a stated number, or the default if it is missing, negative or not a number."""
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
+
+
+def count(element: Element, name: str) -> int:
+    """Return a stated number of columns, rows or repetitions, which is at least 1."""
+    return max(1, to_number(element.get(name)))
 
 
 def to_length(stated: str | None) -> float:
@@ -279,7 +278,7 @@ def make_page(
     left_out: LeftOutCounts,
 ) -> Page:
     """Return the page of a file with its properties; the parts with macros are counted."""
-    macros = sum(1 for name in archive.names("") if _MACROS.match(name))
+    macros = sum(1 for name in archive if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
     return Page(
         source,
@@ -320,11 +319,6 @@ def choose_title(stated: str) -> str:
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title
-
-
-@lru_cache(maxsize=4096)
-def _local_name(name: str) -> str:
-    return name.rpartition("}")[2]
 
 
 def _explain_old_file(data: bytes, expected: str) -> str:
