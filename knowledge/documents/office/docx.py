@@ -134,7 +134,7 @@ class _DocxWriter:
                 yield from self.write(framed)
             else:
                 yield from self._table(element)
-        yield from (*self._end_lines(), *self._show_pictures(), *self._show_drawings())
+        yield from (*self._end_lines(), *self._show_drawings(), *self._show_pictures())
 
     def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))

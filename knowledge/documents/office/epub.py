@@ -83,7 +83,7 @@ def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
         else picture
         for picture in block.pictures
     )
-    return replace(block, pictures=tuple(picture for picture in pictures if picture is not None))
+    return replace(block, pictures=tuple(pictures))
 
 
 def _resolve(address: str, part: str) -> str:

@@ -18,6 +18,7 @@ from knowledge.documents.office.zipped_xml import (
     write_page_headers,
 )
 from knowledge.documents.page import Anchors, Block, BlockKind, LeftOutCounts, Picture, make_item
+from knowledge.documents.pictures import decode, hold_picture
 from knowledge.documents.tables import MOST_COLUMNS, Cell, unfold_tables, write_table
 
 HIDDEN = "hidden in the file"
@@ -243,20 +244,17 @@ class BodyReader:
         """
         if any(child.tag not in ("image", "desc", "title") for child in frame):
             yield from self._blocks(frame)
-        elif (picture := self._find_picture(frame)) is not None:
-            yield Block(BlockKind.TEXT, "", pictures=(picture,))
+        else:
+            caption = self._caption or frame.findtext("desc") or frame.findtext("title") or ""
+            images = [self._read_picture(image, caption) for image in frame.findall("image")]
+            # Further images are replacements for programs that cannot show the first one.
+            shown = [picture for picture in images if not picture.fault] or images
+            yield from (Block(BlockKind.TEXT, "", pictures=(each,)) for each in shown[:1])
 
-    def _find_picture(self, frame: Element) -> Picture | None:
-        """Return the picture of a frame, with the text that describes it; count a missing one."""
-        caption = self._caption or frame.findtext("desc") or frame.findtext("title") or ""
-        for image in frame.findall("image"):
-            if (data := image.findtext("binary-data")) is not None:
-                return Picture(caption, data="".join(data.split()))
-            picture = self._archive.read_picture(image.get("href", ""), caption)
-            if picture is not None:
-                return picture
-        self.left_out.add("picture", "missing in the file, or too large", name=caption)
-        return None
+    def _read_picture(self, image: Element, caption: str) -> Picture:
+        if (data := image.findtext("binary-data")) is not None:
+            return hold_picture(decode(data) or b"", caption)
+        return self._archive.read_picture(image.get("href", "").removeprefix("./"), caption)
 
     def _object(self, element: Element) -> Iterator[Block]:
         """Yield the formula, the chart or the document of an object that is stored in the file.

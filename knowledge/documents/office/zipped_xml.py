@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, Picture, make_code
-from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
+from knowledge.documents.pictures import BEYOND_LIMITS, LARGEST_PICTURE, MOST_PICTURES, hold_picture
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
@@ -94,17 +94,15 @@ class ZippedXml:
             )
         return data
 
-    def read_picture(self, name: str, caption: str = "") -> Picture | None:
-        """Return a part as a picture; None if it is missing, large or damaged, or exceeds the
-        number of pictures.
-        """
+    def read_picture(self, name: str, caption: str = "") -> Picture:
+        """Return a part as a picture, or why it cannot be shown."""
         self._pictures_left -= 1
-        if not 0 < self._sizes.get(name, 0) <= LARGEST_PICTURE or self._pictures_left < 0:
-            return None
+        if self._sizes.get(name, 0) > LARGEST_PICTURE or self._pictures_left < 0:
+            return Picture(caption, fault=BEYOND_LIMITS)
         try:
-            return Picture(caption=caption, data=encode(self.read(name)))
+            return hold_picture(self.read(name), caption)
         except WrongFormatError:
-            return None
+            return Picture(caption, fault="missing in the file, or damaged")
 
     def parse(self, name: str) -> Element:
         """Return the root of an XML part; raise `WrongFormatError`."""
@@ -232,17 +230,19 @@ def is_on(properties: Element | None, name: str) -> bool:
     return element is not None and (element.get("val") or "true").lower() not in _OFF
 
 
-def find_drawn(parent: Element, archive: ZippedXml, part: str) -> "Iterator[Picture]":
-    """Yield the pictures of a drawing in a part, each with its alternative text."""
+def find_drawn(parent: Element, archive: ZippedXml, part: str) -> Iterator[Picture]:
+    """Yield the pictures of a drawing in a part, with its alternative text."""
     described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
     texts = [child.get("descr", "") for names in described for child in names]
     relations = archive.relationships(part)
-    for blip in find_all(parent, "blip"):
-        relation = relations.get(blip.get("embed", ""))
+    drawn = (
+        *((blip, "embed" if "embed" in blip.attrib else "link") for blip in parent.iter("blip")),
+        *((picture, "id") for picture in parent.iter("imagedata")),
+    )
+    for picture, name in drawn:
+        relation = relations.get(picture.get(name, ""))
         if relation is not None:
-            picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
-            if picture is not None:
-                yield picture
+            yield archive.read_picture(relation.target, next(filter(None, texts), ""))
 
 
 def read_core_properties(archive: ZippedXml) -> Properties:

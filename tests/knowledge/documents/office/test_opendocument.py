@@ -406,8 +406,9 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
         f"\ufeff<?xml version='1.0'?><office:document {NAMES} xmlns:dc='d'><office:meta>"
         "<dc:subject>Terms</dc:subject></office:meta><office:master-styles><style:master-page><style:header>"
         "<text:p>Rev. B</text:p></style:header></style:master-page></office:master-styles>"
-        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>iVBO "
-        "</office:binary-data></draw:image></draw:frame><draw:frame><draw:object><office:document>"
+        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>"
+        "iVBORw0K Ggo=</office:binary-data></draw:image></draw:frame><draw:frame><draw:object>"
+        "<office:document>"
         f"<office:body><office:spreadsheet>{sheet}</table:table-cell></table:table-row>"
         "</table:table></office:spreadsheet></office:body></office:document></draw:object>"
         "</draw:frame></text:p></office:text></office:body></office:document>"
@@ -417,7 +418,7 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
 
     assert page.description == "Terms"
     assert [block.text for block in page.blocks] == ["Rev. B", "Figure", "", "S", "5"]
-    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBO"]
+    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBORw0KGgo="]
 
 
 def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:

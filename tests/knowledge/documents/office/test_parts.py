@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from knowledge.documents.office import docx, pptx
-from knowledge.documents.page import Page
+from knowledge.documents.page import LeftOut, Page
+from knowledge.documents.pictures import collect_pictures
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
@@ -500,6 +501,22 @@ def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
 
     assert "| North | 40.00% |" in shown.content
     assert "| North | 40% |" in linked.content
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        '<w:drawing><a:blipFill><a:blip r:embed="image1.emf"/></a:blipFill></w:drawing>',
+        '<w:drawing><a:blipFill><a:blip r:link="image1.emf"/></a:blipFill></w:drawing>',
+        '<w:pict><v:imagedata xmlns:v="v" r:id="image1.emf"/></w:pict>',
+    ],
+)
+def test_a_picture_that_cannot_be_shown_is_counted_even_without_a_caption(drawing: str) -> None:
+    body = f"<w:p><w:r><w:t>Pump</w:t>{drawing}</w:r></w:p>"
+
+    page = collect_pictures(read_body(body, {"image1.emf": "\x01\0\0\0 EMF"}), {})
+
+    assert page.left_out == (LeftOut("picture", 1, "the format is not supported"),)
 
 
 def test_a_diagram_is_a_list_in_its_order() -> None:
