@@ -20,6 +20,8 @@ from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
 from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
 
+NO_VALUES = "the file stores no values of it"
+"""The reason for which a chart is counted as left out."""
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
 _EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk"})
@@ -145,10 +147,10 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
         [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
         for place in places
     ]
-    if not rows:
-        reason = "the file stores no values of it" if series else "this kind of chart is not read"
+    if not any(values):
+        reason = NO_VALUES if series else "this kind of chart is not read"
         left_out.add("chart", reason, name=title)
-    else:
+    if rows:
         cells = [[Cell(text, is_header=True) for text in header]]
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.notation import Script, join_spans, write_formula
-from knowledge.documents.office.drawings import read_mathml
+from knowledge.documents.office.drawings import NO_VALUES, read_mathml
 from knowledge.documents.office.opendocument_lists import ListNumbers
 from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, Styles
 from knowledge.documents.office.zipped_xml import (
@@ -38,6 +38,8 @@ _COUNTED = {
 }
 _FAMILIES = {"p": "paragraph", "h": "paragraph", "table": "table"}
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
+_NO_VALUE = ("NaN", "1.#NAN")
+"""What programs write in the table of a chart for a point without a value."""
 _CHECKED = {"checked": "\u2612", "true": "\u2612"}
 _UNCHECKED = "\u2610"
 ReadObject = Callable[[Element, str], Iterator[Block]]
@@ -273,18 +275,27 @@ class BodyReader:
         if root.tag == "math":
             yield Block(BlockKind.TEXT, write_formula(read_mathml(root)))
             return
-        for chart in root.iter("chart"):
-            if chart.tag == "chart" and (table := chart.find("table")) is not None:
-                yield from self._chart(chart, table)
-                return
+        if (chart := root.find("body/chart/chart")) is not None:
+            yield from self._chart(chart)
+            return
         for block in self._read_document(root, folder):
             yield replace(block, anchor=None, level=min(block.level + 2, 6) if block.level else 0)
 
-    def _chart(self, chart: Element, table: Element) -> Iterator[Block]:
-        for part in ("title", "subtitle"):
-            text = " ".join(self._line(child) for child in find_all(chart.find(part), "p"))
-            yield from (Block(BlockKind.TEXT, text),) if text else ()
-        yield from write_table(list(self._rows(table)))
+    def _chart(self, chart: Element) -> Iterator[Block]:
+        """Yield the titles of a chart and the table of its values; count one without values."""
+        titles = [
+            " ".join(self._line(line) for line in find_all(chart.find(part), "p"))
+            for part in ("title", "subtitle")
+        ]
+        yield from (Block(BlockKind.TEXT, title) for title in titles if title)
+        table = [row for part in chart.findall("table") for row in self._rows(part)]
+        rows = [
+            [replace(cell, text="") if cell.text in _NO_VALUE else cell for cell in row]
+            for row in table
+        ]
+        if not any(cell.text for row in rows for cell in row[1:] or row if not cell.is_header):
+            self.left_out.add("chart", NO_VALUES, name=titles[0])
+        yield from write_table(rows)
 
     def _line(self, element: Element, outer: ColouredSpan | None = None) -> str:
         """Return the text of a paragraph on one line; text that nobody can see is counted."""

@@ -435,6 +435,39 @@ def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
     assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]
 
 
+CHART_ROW = (
+    "<table:table-row><table:table-cell><text:p>North</text:p></table:table-cell>"
+    "<table:table-cell><text:p>{}</text:p></table:table-cell></table:table-row>"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "shown", "left_out"),
+    [
+        (f"<table:table>{CHART_ROW.format(7)}</table:table>", "| North | 7 |", 0),
+        (f"<table:table>{CHART_ROW.format('NaN')}</table:table>", "North", 1),
+        ("<table:table/>", "Pumps", 1),
+        ("", "Pumps", 1),
+    ],
+)
+def test_a_chart_without_values_is_counted(table: str, shown: str, left_out: int) -> None:
+    chart = (
+        f"<office:chart><chart:chart xmlns:chart='c'><chart:title><text:p>Pumps</text:p>"
+        f"</chart:title>{table}</chart:chart></office:chart>"
+    )
+    page = read_parts(
+        "<office:text><text:p><draw:frame><draw:object xmlns:xlink='x' xlink:href='./Object 1'/>"
+        "</draw:frame></text:p></office:text>",
+        **{"Object 1/content.xml": chart},
+    )
+
+    assert page.content.startswith("Pumps")
+    assert page.content.endswith(shown)
+    assert [str(part) for part in page.left_out] == [
+        "1 chart left out (Pumps): the file stores no values of it"
+    ] * left_out
+
+
 def test_a_locked_file_is_skipped_with_the_reason() -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
