@@ -39,7 +39,7 @@ def read(data: bytes, source: str) -> Page:
             return archive.read(part) if part in archive else None
 
         chapter = html.read(archive.read(name), source, find_file, is_book=True)
-        blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
+        blocks += (_place(block, name, archive) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings
         left_out.take(chapter.left_out)
@@ -73,28 +73,21 @@ def _chapters(root: Element, package: str, left_out: LeftOutCounts) -> Iterator[
             yield _resolve(item.get("href", ""), package)
 
 
-def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
-    """Return a block with the pictures of the book to which it refers."""
-    if not block.pictures:
-        return block
+def _place(block: Block, chapter: str, archive: ZippedXml) -> Block:
+    """Return a block of a chapter with its pictures, and with its place in the book."""
     pictures = (
         archive.read_picture(_resolve(picture.address, chapter), picture.caption)
         if picture.address
         else picture
         for picture in block.pictures
     )
-    return replace(block, pictures=tuple(pictures))
+    place = None if block.anchor is None else f"{posixpath.basename(chapter)}#{block.anchor}"
+    return replace(block, pictures=tuple(pictures), anchor=place)
 
 
 def _resolve(address: str, part: str) -> str:
     """Return the name of the part to which another one refers."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(part), unquote(address)))
-
-
-def _name_place(block: Block, chapter: str) -> Block:
-    if block.anchor is None:
-        return block
-    return replace(block, anchor=f"{posixpath.basename(chapter)}#{block.anchor}")
 
 
 def _metadata(metadata: Element | None, name: str) -> str:

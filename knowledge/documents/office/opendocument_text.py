@@ -7,8 +7,7 @@ from xml.etree.ElementTree import Element
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.notation import Script, join_spans, write_formula
 from knowledge.documents.office.drawings import NO_VALUES, read_mathml
-from knowledge.documents.office.opendocument_lists import ListNumbers
-from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, Styles
+from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, ListNumbers, Styles
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     ZippedXml,

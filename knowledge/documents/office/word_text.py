@@ -76,7 +76,7 @@ class Styles:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
         self._styles = {style.get("styleId", ""): style for style in find_children(root, "style")}
         self._found: dict[str, ParagraphStyle] = {}
-        self._runs: dict[str, list[Element | None]] = {}
+        self._merged: dict[tuple[str, str], Element] = {}
 
     def find(self, style_id: str) -> ParagraphStyle:
         """Return the definition of a style, or an empty one if the style is unknown."""
@@ -93,18 +93,16 @@ class Styles:
         if find_child(properties, name) is not None:
             return is_on(properties, name)
         styles = (get_value(properties, "rStyle") or "", paragraph_style)
-        by_run, by_paragraph = (self._with_property(style, name) for style in styles)
-        return is_on(next(by_run, None), name) != is_on(next(by_paragraph, None), name)
+        by_run, by_paragraph = (is_on(self._merge(style, "rPr"), name) for style in styles)
+        return by_run != by_paragraph
 
     def find_property(
         self, properties: Element | None, name: str, paragraph_style: str
     ) -> Element | None:
         """Return a property of a run, or that of its own style or of the style of its paragraph."""
-        element = find_child(properties, name)
-        for style in (get_value(properties, "rStyle") or "", paragraph_style):
-            if element is None:
-                element = find_child(next(self._with_property(style, name), None), name)
-        return element
+        styles = (get_value(properties, "rStyle") or "", paragraph_style)
+        parts = (properties, *(self._merge(style, "rPr") for style in styles))
+        return next((stated for part in parts for stated in find_children(part, name)), None)
 
     def is_smaller(self, properties: Element | None, paragraph_style: str) -> bool:
         """Return whether the type of a run is smaller than that of its paragraph."""
@@ -124,33 +122,31 @@ class Styles:
             find_child(paragraph, "shd"),
             self.find_property(properties, "shd", style),
             self.find_property(properties, "highlight", style),
-            *(find_child(part, "pPr", "shd") for part in self._chain(style)),
+            self._merge(style, "pPr").find("shd"),
         )
         is_white = colour is not None and colour.get("val", "").upper() == "FFFFFF"
         return is_white and all(background is None for background in backgrounds)
 
-    def _with_property(self, style_id: str, name: str) -> Iterator[Element | None]:
-        """Yield the run properties of a style and of its base styles that contain an element."""
-        if style_id not in self._runs:
-            chain = self._chain(style_id)
-            self._runs[style_id] = [style.find("rPr") for style in chain]
-        return (part for part in self._runs[style_id] if find_child(part, name) is not None)
+    def _merge(self, style_id: str, part: str) -> Element:
+        """Return the properties of a style, before those of its base styles."""
+        if (style_id, part) not in self._merged:
+            merged = self._merged[style_id, part] = Element(part)
+            for style in self._chain(style_id):
+                merged.extend(style.findall(f"{part}/*"))
+        return self._merged[style_id, part]
 
     def _read(self, style_id: str) -> ParagraphStyle:
         chain = self._chain(style_id)
         names = [(get_value(style, "name") or "").lower() for style in chain]
-        properties = [style.find("pPr") for style in chain]
-        lists = [get_value(element, "numPr", "numId") for element in properties]
-        list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
+        properties = self._merge(style_id, "pPr")
+        list_level = get_value(properties, "numPr", "ilvl")
+        typefaces = map(_find_typeface, self._merge(style_id, "rPr").findall("rFonts"))
         return ParagraphStyle(
-            level=_find_level(names, properties),
-            list_id=next((element for element in lists if element), ""),
-            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
+            level=_find_level(names, [style.find("pPr") for style in chain]),
+            list_id=get_value(properties, "numPr", "numId") or "",
+            list_level=int(list_level) if list_level and list_level.isdecimal() else None,
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
-            or any(
-                _is_monospaced(_find_typeface(find_child(style, "rPr", "rFonts")))
-                for style in chain
-            ),
+            or any(map(_is_monospaced, typefaces)),
             is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
             is_caption="caption" in names,
             name=style_id,
