@@ -146,8 +146,8 @@ class _DocxWriter:
         """
         drawings, self._drawings = self._drawings, []
         for drawing in drawings:
-            # The paragraphs of a text box have their own drawings.
-            if next(drawing.iter("txbxContent"), None) is None:
+            # The paragraphs of a text box have their own drawings, and objects only a preview.
+            if drawing.tag != "object" and next(drawing.iter("txbxContent"), None) is None:
                 self._pictures += tuple(find_drawn(drawing, self._archive, self._main))
             yield from read_graphics(drawing, self._archive, self._main, self._left_out)
         names, self._open_notes = self._open_notes, []

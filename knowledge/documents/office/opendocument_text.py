@@ -77,7 +77,7 @@ class BodyReader:
         self._readers: dict[str, Callable[[Element], Iterator[Block]]] = {
             "p": self._paragraph,
             "h": self._paragraph,
-            "numbered-paragraph": self._numbered,
+            "numbered-paragraph": self._list,
             "control": self._control,
             "frame": self._frame,
             "object": self._object,
@@ -184,15 +184,9 @@ class BodyReader:
                     text = block.text if at else f"{mark} {block.text}".strip()
                     yield replace(block, text=text)
 
-    def _numbered(self, element: Element) -> Iterator[Block]:
-        with self._lists.open(element, is_in_cell=False) as is_open:
-            if is_open:
-                self._lists.begin_item(element)
-            yield from self._blocks(element)
-
     def _list(self, element: Element, *, is_in_cell: bool = False) -> Iterator[Block]:
         with self._lists.open(element, is_in_cell=is_in_cell) as is_open:
-            for item in element:
+            for item in [element] if element.tag == "numbered-paragraph" else element:
                 if is_open:
                     self._lists.begin_item(item)
                 yield from self._blocks(item)

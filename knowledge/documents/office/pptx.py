@@ -11,8 +11,12 @@ from xml.etree.ElementTree import Element
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
-from knowledge.documents.office.shapes import find_box, find_placeholder, order_shapes
-from knowledge.documents.office.slide_colours import remove_invisible_text
+from knowledge.documents.office.shapes import (
+    find_box,
+    find_placeholder,
+    order_shapes,
+    remove_invisible_text,
+)
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count,

@@ -6,7 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError
 
@@ -140,15 +140,6 @@ class ZippedXml:
         return next((target for target in targets if target in self._sizes), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """The title, description and keywords that a file states."""
-
-    title: str = ""
-    description: str = ""
-    keywords: tuple[str, ...] = ()
-
-
 def parse_xml(data: bytes, expected: str) -> Element:
     """Return the root of an XML document; entity definitions are rejected."""
     from defusedxml.common import DefusedXmlException
@@ -245,14 +236,16 @@ def find_drawn(parent: Element, archive: ZippedXml, part: str) -> Iterator[Pictu
             yield archive.read_picture(relation.target, next(filter(None, texts), ""))
 
 
-def read_core_properties(archive: ZippedXml) -> Properties:
-    """Return the core properties of an office file; empty when it has none."""
+def read_core_properties(archive: ZippedXml) -> Page:
+    """Return a page without content that has the core properties of an office file, if any."""
     name = archive.find_related("", "core-properties")
     return read_properties(None if name is None else archive.parse(name))
 
 
-def read_properties(parent: Element | None) -> Properties:
-    """Return the properties that the children of an element state."""
+def read_properties(parent: Element | None) -> Page:
+    """Return a page without content that has the properties which the children of an element
+    state: title, description and keywords.
+    """
     stated: dict[str, str] = {}
     for element in parent if parent is not None else ():
         text = " ".join(clean_text(element.text or "").split())
@@ -261,8 +254,10 @@ def read_properties(parent: Element | None) -> Properties:
     keywords = stated.get("keywords") or stated.get("keyword", "")
     words = (word.strip() for word in keywords.replace(";", ",").split(","))
     description = stated.get("subject", "")
-    return Properties(
-        title=choose_title(stated.get("title", "")),
+    return Page(
+        "",
+        choose_title(stated.get("title", "")),
+        (),
         description="" if _LEFT_BY_PROGRAMS.match(description) else description,
         keywords=tuple(word for word in words if word)[:64],
     )
@@ -271,7 +266,7 @@ def read_properties(parent: Element | None) -> Properties:
 def make_page(
     source: str,
     archive: ZippedXml,
-    stated: Properties,
+    stated: Page,
     title: str,
     blocks: Iterable[Block],
     links: Iterable[tuple[str, str]],
@@ -280,12 +275,11 @@ def make_page(
     """Return the page of a file with its properties; the parts with macros are counted."""
     macros = sum(1 for name in archive if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
-    return Page(
-        source,
-        title,
-        tuple(blocks),
-        description=stated.description,
-        keywords=stated.keywords,
+    return replace(
+        stated,
+        source=source,
+        title=title,
+        blocks=tuple(blocks),
         links=tuple(links),
         left_out=left_out.list(),
     )
