@@ -6,7 +6,7 @@ insertions and the numbers that Word generates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.drawings import read_graphics
@@ -15,7 +15,6 @@ from knowledge.documents.office.word_text import (
     HIDDEN,
     NOTES,
     Paragraph,
-    ParagraphStyle,
     Styles,
     TextReader,
     has_own_mark,
@@ -54,15 +53,6 @@ _LONGEST_BOLD_HEADING = 80
 _DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _CONTENTS = "the headings that it repeats are read"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The context of a paragraph: its style, and its list label."""
-
-    style: ParagraphStyle
-    label: str | None
-    list_level: int
 
 
 class _DocxWriter:
@@ -171,32 +161,29 @@ class _DocxWriter:
         if paragraph.is_joined or _is_initial(element):
             self._initial.append(paragraph.spaced)
             return
-        place = self._place(element, paragraph)
-        if place.style.is_contents:
+        if paragraph.style.is_contents:
             self._left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
         initial, self._initial = self._initial, []
         paragraph.text = " ".join("".join((*initial, paragraph.spaced)).split())
-        if place.style.is_code or (paragraph.is_code and not place.style.level):
+        if paragraph.style.is_code or (paragraph.is_code and not paragraph.style.level):
             self._code.append(paragraph.raw)
             return
         yield from self._end_lines()
         caption, own = "", tuple[Block, ...]()
-        if place.style.is_caption:
+        if paragraph.style.is_caption:
             # Its picture may be in the same paragraph.
             caption, own = paragraph.text, tuple(self._show_drawings())
         yield from self._show_pictures(caption)
         if paragraph.text:
-            yield self._block(paragraph, place)
+            yield self._block(paragraph)
         yield from (*own, *self._show_drawings())
 
     def _read(self, element: Element) -> Paragraph:
+        """Return a paragraph with its style and its number; its list counts it."""
         paragraph = self.reader.read(element, is_on_page=element in self._on_page)
         self._open_notes += paragraph.notes
         self._drawings += paragraph.drawings
-        return paragraph
-
-    def _place(self, element: Element, paragraph: Paragraph) -> _Place:
         properties = element.find("pPr")
         style = self.styles.find(get_value(properties, "pStyle") or "")
         if outline := read_outline(properties):
@@ -206,22 +193,24 @@ class _DocxWriter:
         level = int(stated) if stated and stated.isdecimal() else style.list_level
         if level is None:
             level = self._numbering.find_level(list_id, style.name) or 0
-        label = self._numbering.count(list_id, level) if paragraph.is_counted and list_id else None
-        return _Place(style, label, level)
+        paragraph.style, paragraph.list_level = style, level
+        if paragraph.is_counted and list_id:
+            paragraph.label = self._numbering.count(list_id, level)
+        return paragraph
 
-    def _block(self, paragraph: Paragraph, place: _Place) -> Block:
+    def _block(self, paragraph: Paragraph) -> Block:
         text = paragraph.text
-        level = place.style.level
-        if not level and _looks_like_heading(paragraph, place):
+        level = paragraph.style.level
+        if not level and _looks_like_heading(paragraph):
             level = min(self._level + 1, 6)
         elif level:
             self._level = level
         if level:
-            numbered = place.label and place.label != "-"
-            text = f"{place.label} {text}" if numbered else text
+            numbered = paragraph.label and paragraph.label != "-"
+            text = f"{paragraph.label} {text}" if numbered else text
             return Block(BlockKind.HEADING, text, level, self._anchors.take(text))
-        if place.label is not None:
-            return make_item(place.label, text, place.list_level)
+        if paragraph.label is not None:
+            return make_item(paragraph.label, text, paragraph.list_level)
         return Block(BlockKind.TEXT, text)
 
     def _end_lines(self) -> Iterator[Block]:
@@ -268,7 +257,7 @@ class _DocxWriter:
     def _cell_line(self, element: Element) -> str:
         """Return the text of a paragraph of a cell, after its number."""
         paragraph = self._read(element)
-        label = self._place(element, paragraph).label
+        label = paragraph.label
         return f"{label or ''} {paragraph.text}".strip() if label != "-" else paragraph.text
 
 
@@ -358,13 +347,13 @@ def _is_initial(paragraph: Element) -> bool:
     return frame is not None and (frame.get("dropCap") or "none") != "none"
 
 
-def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
+def _looks_like_heading(paragraph: Paragraph) -> bool:
     """Return whether a line is an unstyled heading: short and bold throughout."""
     text = paragraph.text
     return (
         paragraph.is_bold
         and len(text) <= _LONGEST_BOLD_HEADING
-        and place.label != "-"
+        and paragraph.label != "-"
         and not text.endswith(_ENDS_OF_SENTENCES)
         and any(character.isalpha() for character in text)
     )

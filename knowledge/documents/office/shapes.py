@@ -7,11 +7,11 @@ unknown colour, or on something unknown such as a picture, is kept.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import NamedTuple
-from unicodedata import bidirectional
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first, to_length
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.pdf.reading_direction import begins_right
 
 MOST_SHAPES = 1000
 """Maximum number of shapes of a slide whose places are compared."""
@@ -20,7 +20,6 @@ _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
 _VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
 _FIRST_OF_THEME = "1001"
 _WHITE = "FFFFFF"
-_STRONG = frozenset({"L", "R", "AL"})
 _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
 """Placeholders of slides, with those of their masters."""
 
@@ -231,7 +230,8 @@ def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     """Yield rows from top to bottom by grids: of one height, or in the same columns."""
     grid: list[_Row] = []
     for row in rows:
-        row = sorted(row, key=lambda placed: placed.box.left, reverse=_is_right_to_left(row))
+        text = "".join(letter for placed in row for letter in placed.shape.itertext())
+        row = sorted(row, key=lambda placed: placed.box.left, reverse=begins_right(text))
         if grid and not (row[0].box.height == grid[-1][0].box.height or _is_below(row, grid[-1])):
             yield grid
             grid = []
@@ -264,11 +264,6 @@ def _is_below(row: _Row, above: _Row) -> bool:
 
 def _begins_with_digit(shape: Element) -> bool:
     return next(filter(str.isalnum, "".join(shape.itertext())), "").isdigit()
-
-
-def _is_right_to_left(row: _Row) -> bool:
-    letters = (letter for placed in row for letter in "".join(placed.shape.itertext()))
-    return next((kind for kind in map(bidirectional, letters) if kind in _STRONG), "L") != "L"
 
 
 def _remove(

@@ -167,7 +167,8 @@ class Paragraph:
 
     `spaced` is the text with the spaces at its ends. `is_joined`: its end is deleted, so that the
     next paragraph continues it. `is_counted`: a list counts it. `notes` are the kinds and ids of
-    its notes, and `drawings` the elements with pictures, charts or objects.
+    its notes, and `drawings` the elements with pictures, charts or objects. `style`, `label` and
+    `list_level` are its context, which the reader of the document adds.
     """
 
     text: str = ""
@@ -179,6 +180,9 @@ class Paragraph:
     is_counted: bool = True
     notes: list[str] = field(default_factory=list)
     drawings: list[Element] = field(default_factory=list)
+    style: ParagraphStyle = field(default_factory=ParagraphStyle)
+    label: str | None = None
+    list_level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
