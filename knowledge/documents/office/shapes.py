@@ -7,11 +7,11 @@ unknown colour, or on something unknown such as a picture, is kept.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import NamedTuple
+from unicodedata import bidirectional
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first, to_length
 from knowledge.documents.page import LeftOutCounts
-from knowledge.documents.pdf.reading_direction import begins_right
 
 MOST_SHAPES = 1000
 """Maximum number of shapes of a slide whose places are compared."""
@@ -231,7 +231,8 @@ def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     grid: list[_Row] = []
     for row in rows:
         text = "".join(letter for placed in row for letter in placed.shape.itertext())
-        row = sorted(row, key=lambda placed: placed.box.left, reverse=begins_right(text))
+        is_right_to_left = bidirectional(next(filter(str.isalpha, text), "a")) != "L"
+        row = sorted(row, key=lambda placed: placed.box.left, reverse=is_right_to_left)
         if grid and not (row[0].box.height == grid[-1][0].box.height or _is_below(row, grid[-1])):
             yield grid
             grid = []
