@@ -61,14 +61,12 @@ class _Collection:
         """Return the picture with its id; None if it is not kept."""
         data = decode(picture.data) if picture.data else self.beside.get(picture.address)
         media_type = None if data is None else recognise_type(data)
-        if picture.fault:
-            self.left_out.add("picture", picture.fault, name=picture.caption[:LONGEST_CAPTION])
-            return None
         if data is None or media_type is None:
             address = "" if picture.address.startswith("data:") else picture.address
-            if name := (picture.caption or address)[:LONGEST_CAPTION]:
-                reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
-                self.left_out.add("picture", reason, name=name)
+            name = (picture.caption or address)[:LONGEST_CAPTION]
+            reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
+            if name or picture.fault:
+                self.left_out.add("picture", picture.fault or reason, name=name)
             return None
         if not _is_figure(data, media_type):
             return None

@@ -50,9 +50,9 @@ class _Colours:
     def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
         self._scheme = find_child(theme, "themeElements", "clrScheme")
         self._fills = find_child(theme, "themeElements", "fmtScheme", "bgFillStyleLst")
-        own = (find_child(part, "clrMapOvr", "overrideClrMapping") for part in parts)
-        maps = (*own, *(part.find("clrMap") for part in parts))
-        self._names = next((stated.attrib for stated in maps if stated is not None), {})
+        paths = ("clrMapOvr/overrideClrMapping", "clrMap")
+        maps = (stated.attrib for path in paths for part in parts for stated in part.findall(path))
+        self._names = next(maps, {})
         self._parts = parts
 
     def read(self, parent: Element | None) -> str | None:
@@ -86,8 +86,7 @@ class _Colours:
 
     def find_page(self) -> str | None:
         """Return the background of the slide."""
-        stated = (find_child(part, "cSld", "bg") for part in self._parts)
-        background = next((element for element in stated if element is not None), None)
+        background = next((bg for part in self._parts for bg in part.findall("cSld/bg")), None)
         if background is None:
             return _WHITE
         if (own := background.find("bgPr")) is not None:

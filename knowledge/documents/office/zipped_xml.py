@@ -28,6 +28,8 @@ _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
 _LENGTH = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?")
+_PICTURES = {"blip": ("embed", "link"), "imagedata": ("id",)}
+"""Elements that show a picture, with the attributes that name its relationship."""
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -223,17 +225,13 @@ def is_on(properties: Element | None, name: str) -> bool:
 
 def find_drawn(parent: Element, archive: ZippedXml, part: str) -> Iterator[Picture]:
     """Yield the pictures of a drawing in a part, with its alternative text."""
-    described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
-    texts = [child.get("descr", "") for names in described for child in names]
+    texts = (element.get("descr") for element in parent.iter())
+    text = next(filter(None, texts), "")
     relations = archive.relationships(part)
-    drawn = (
-        *((blip, "embed" if "embed" in blip.attrib else "link") for blip in parent.iter("blip")),
-        *((picture, "id") for picture in parent.iter("imagedata")),
-    )
-    for picture, name in drawn:
-        relation = relations.get(picture.get(name, ""))
-        if relation is not None:
-            yield archive.read_picture(relation.target, next(filter(None, texts), ""))
+    for element in parent.iter():
+        stated = (element.get(name, "") for name in _PICTURES.get(element.tag, ()))
+        for relation in filter(None, map(relations.get, stated)):
+            yield archive.read_picture(relation.target, text)
 
 
 def read_core_properties(archive: ZippedXml) -> Page:
