@@ -311,19 +311,14 @@ def _mark_notes(body: Element | None, settings: Element | None) -> dict[str, str
     marks: dict[str, str] = {}
     for name, kind in NOTES.items():
         properties = [*find_all(settings, f"{kind}Pr"), *find_all(body, f"{kind}Pr")]
-        style, start, restart = (
-            next((value for part in properties if (value := get_value(part, key))), default)
-            for key, default in (
-                ("numFmt", "decimal" if kind == "footnote" else "lowerRoman"),
-                ("numStart", "1"),
-                ("numRestart", "continuous"),
-            )
-        )
+        stated = {part.tag: part.get("val") for own in reversed(properties) for part in own}
+        style = stated.get("numFmt") or ("decimal" if kind == "footnote" else "lowerRoman")
+        is_counted = (stated.get("numRestart") or "continuous") == "continuous"
         references = list(walk_shown(body, {name}))
         marks |= {name_note(reference): "" for reference in references if has_own_mark(reference)}
         counted = (reference for reference in references if not has_own_mark(reference))
-        for number, reference in enumerate(counted, start=to_number(start, 1)):
-            mark = write_list_number(number, style) if restart == "continuous" else "*"
+        for number, reference in enumerate(counted, start=to_number(stated.get("numStart"), 1)):
+            mark = write_list_number(number, style) if is_counted else "*"
             marks[name_note(reference)] = f"[{mark}]"
     return marks
 

@@ -1,7 +1,6 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
@@ -238,12 +237,7 @@ def _read_brackets(element: Element, depth: int) -> Formula:
     begin = get_value(element, "dPr", "begChr")
     end = get_value(element, "dPr", "endChr")
     inner = [_read_omml(child, depth + 1) for child in element.findall("e")]
-    separated = [
-        part
-        for pair in zip_longest(inner, [Formula("mo", "|")] * (len(inner) - 1))
-        for part in pair
-        if part is not None
-    ]
+    separated = [part for argument in inner for part in (Formula("mo", "|"), argument)][1:]
     first = Formula("mo", "(" if begin is None else begin)
     last = Formula("mo", ")" if end is None else end)
     return Formula("mrow", "", (first, *separated, last))

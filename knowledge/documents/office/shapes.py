@@ -136,8 +136,7 @@ def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
     which it inherits, or None.
     """
     for element in (shape, *list_inherited(shape, bases)):
-        frame = find_child(find_first(element, "spPr", "grpSpPr"), "xfrm")
-        frame = element.find("xfrm") if frame is None else frame
+        frame = find_first(element, "spPr/xfrm", "grpSpPr/xfrm", "xfrm")
         place, size = find_child(frame, "off"), find_child(frame, "ext")
         if place is not None and size is not None:
             lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
@@ -278,5 +277,4 @@ def _remove(
 
 
 def _list_shapes(part: Element) -> Iterator[Element]:
-    shapes = find_child(part, "cSld", "spTree")
-    return (shape for shape in (() if shapes is None else shapes) if shape.tag in _SHAPES)
+    return (shape for shape in part.findall("cSld/spTree/*") if shape.tag in _SHAPES)
