@@ -88,7 +88,12 @@ class _DocxWriter:
         }
         # White text elsewhere may lie on something dark.
         direct = walk_shown(self.body, {"p", "tbl"})
-        self._on_page = frozenset(() if self._has_backgrounds() else direct)
+        self._on_white = set(() if self._has_backgrounds() else direct)
+        for box in walk_shown(self.body, {"wsp"}):
+            fill = find_child(box, "spPr", "solidFill", "srgbClr[@val='FFFFFF']")
+            # An element inside of the colour changes it, such as its opacity.
+            if fill is not None and not len(fill):
+                self._on_white.update(box.findall("txbx/txbxContent/p"))
         self._open_notes: list[str] = []
         self._drawings: list[Element] = []
         self._pictures: tuple[Picture, ...] = ()
@@ -181,7 +186,7 @@ class _DocxWriter:
 
     def _read(self, element: Element) -> Paragraph:
         """Return a paragraph with its style and its number; its list counts it."""
-        paragraph = self.reader.read(element, is_on_page=element in self._on_page)
+        paragraph = self.reader.read(element, is_on_page=element in self._on_white)
         self._open_notes += paragraph.notes
         self._drawings += paragraph.drawings
         properties = element.find("pPr")

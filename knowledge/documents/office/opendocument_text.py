@@ -130,8 +130,11 @@ class BodyReader:
         if self._leaves_out(element):
             return
         base = self._base
+        style = element.get("style-name")
         if element.tag in _UNKNOWN_BACKGROUNDS:
             self._base = PLAIN
+        elif element.tag in DRAWN and (fill := self._styles.find_fill(style, "graphic")):
+            self._base = replace(base, background=fill)
         yield from self._readers.get(element.tag, self._blocks)(element)
         self._base = base
 

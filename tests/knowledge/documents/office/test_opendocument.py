@@ -495,7 +495,11 @@ COLOURS = (
 FILLS = "".join(
     f'<style:style style:name="{name}" style:family="graphic"><style:graphic-properties '
     f'draw:fill="{kind}" draw:fill-color="{colour}"/></style:style>'
-    for name, kind, colour in (("none", "none", ""), ("navy", "solid", "#000080"))
+    for name, kind, colour in (
+        ("none", "none", ""),
+        ("navy", "solid", "#000080"),
+        ("paper", "solid", "#ffffff"),
+    )
 )
 
 
@@ -517,6 +521,15 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it() -> N
     assert page.content.split() == ["Fee", "Fee", "5", "Fee", "6"]
     assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
     assert drawn.content.split() == ["Fee", "4", "Fee", "5", "Fee", "6"]
+
+
+@pytest.mark.parametrize(("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4")])
+def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
+    box = f'<draw:frame draw:style-name="{fill}"><draw:text-box>{white("4")}</draw:text-box>'
+
+    page = read(f"<office:text><text:p>{box}</draw:frame></text:p></office:text>", COLOURS + FILLS)
+
+    assert page.content == shown
 
 
 @pytest.mark.parametrize("page_style", ["", "blue"])

@@ -195,6 +195,21 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it(
     assert bool(page.left_out) == (not shown)
 
 
+@pytest.mark.parametrize(("fill", "shown"), [("FFFFFF", ""), ("1F3864", "Pay 5.")])
+def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
+    body = (
+        '<w:p><w:r><w:t>Visible.</w:t></w:r><w:r><w:drawing><wp:anchor xmlns:wp="wp">'
+        f'<wps:wsp xmlns:wps="wps"><wps:spPr><a:solidFill><a:srgbClr val="{fill}"/></a:solidFill>'
+        f"</wps:spPr><wps:txbx><w:txbxContent>{paragraph('Pay 5.', run=WHITE)}</w:txbxContent>"
+        "</wps:txbx></wps:wsp></wp:anchor></w:drawing></w:r></w:p>"
+    )
+
+    page = read_body(body)
+
+    assert page.content == f"Visible.\n\n{shown}".strip()
+    assert bool(page.left_out) == (not shown)
+
+
 def test_white_spaces_still_indent_code() -> None:
     code = '<w:rPr><w:rFonts w:ascii="Consolas"/>{}</w:rPr>'
     white = f"{code.format(WHITE[7:-8])}<w:t>    </w:t></w:r><w:r>{code.format('')}"
