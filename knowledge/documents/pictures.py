@@ -63,7 +63,7 @@ class _Collection:
         media_type = None if data is None else recognise_type(data)
         if data is None or media_type is None:
             address = "" if picture.address.startswith("data:") else picture.address
-            name = (picture.caption or address)[:LONGEST_CAPTION]
+            name = " ".join((picture.caption or address)[:LONGEST_CAPTION].split())
             reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
             if name or picture.fault:
                 self.left_out.add("picture", picture.fault or reason, name=name)
