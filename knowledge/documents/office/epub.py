@@ -91,8 +91,5 @@ def _resolve(address: str, part: str) -> str:
 
 
 def _metadata(metadata: Element | None, name: str) -> str:
-    texts = (
-        " ".join(clean_text(element.text or "").split())
-        for element in find_children(metadata, name)
-    )
-    return next((text for text in texts if text), "")
+    stated = (clean_text(element.text or "") for element in find_children(metadata, name))
+    return next(filter(None, (" ".join(text.split()) for text in stated)), "")

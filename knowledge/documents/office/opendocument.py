@@ -203,6 +203,7 @@ class _SlideReader(BodyReader):
         """Yield the blocks of the visible slides, below the lines that they repeat."""
         declared = {(part.tag, part.get("name")): part.text or "" for part in body}
         self._signs["page-number"] = ""
+        self._shared = set[tuple[str | None, str | None]]()
         repeated: list[str] = []
         blocks: list[Block] = []
         for number, slide in enumerate(body.findall("page"), start=1):
@@ -236,24 +237,26 @@ class _SlideReader(BodyReader):
     def _read_shared(
         self, slide: Element, declared: Mapping[tuple[str, str | None], str]
     ) -> Iterator[str]:
-        """Yield the lines that a slide shows of its master, and its footer."""
+        """Yield the lines that a slide shows of its master, each once, and its footer."""
         self._base = PLAIN
         master = slide.get("master-page-name")
         for kind, (name, shown) in _SHOWN_BY_SLIDES.items():
             if self._styles.find("drawing-page", slide.get("style-name"), name) not in shown:
                 continue
             yield declared.get((f"{kind}-decl", slide.get(f"use-{kind}-name")), "")
-            for shape in self._masters.get(master, ()):
+            is_new = (master, kind) not in self._shared
+            self._shared.add((master, kind))
+            for shape in self._masters.get(master, ()) if is_new else ():
                 is_shown = shape.tag in DRAWN and shape.get("display") not in _NOT_ON_SCREEN
                 if is_shown and shape.get("class") == kind:
                     yield from map(self._line, shape.iter("p"))
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, ColouredSpan]:
         """Return the colour of the text of each shape, and the colour behind it."""
-        master = self._masters.get(slide.get("master-page-name"), ())
+        master = self._masters.get(slide.get("master-page-name"), Element("master-page"))
         page: str | None = WHITE
         for part in (slide, master):
-            style = part.get("style-name") if isinstance(part, Element) else None
+            style = part.get("style-name")
             # A slide without a fill has that of its master.
             if self._styles.find("drawing-page", style, "fill") not in (None, "none"):
                 page = self._styles.find_fill(style, "drawing-page")
