@@ -12,6 +12,7 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.shapes import (
+    MOST_SHAPES,
     find_box,
     find_placeholder,
     order_shapes,
@@ -73,7 +74,9 @@ class _SlideReader:
             comments = find_all(self._parse_related(name, kind), "cm")
             self.left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
         bases, theme = self._find_bases(name)
-        remove_invisible_text(slide, bases, theme, self.left_out)
+        is_large = sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES
+        if not is_large:
+            remove_invisible_text(slide, bases, theme, self.left_out)
         self.repeated += _read_texts(slide, _FOOTERS)
         if slide.get("showMasterSp") not in _FALSE:
             for base in reversed(bases):
@@ -84,7 +87,8 @@ class _SlideReader:
         controls = sum(1 for _ in slide.iter("control"))
         self.left_out.add("form control", "ActiveX controls are not read", controls)
         shapes = slide.findall("cSld/spTree/*")
-        below = (*self._shapes(shapes, bases, name), *self._notes(name))
+        inherited = () if is_large else bases
+        below = (*self._shapes(shapes, inherited, name), *self._notes(name))
         if heading or below:
             yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
             yield from below

@@ -191,10 +191,8 @@ def remove_invisible_text(
 ) -> None:
     """Remove the runs of a slide that have the colour of their background, and count them.
 
-    `bases` are its layout and its master. A slide with too many shapes stays as it is.
+    `bases` are its layout and its master.
     """
-    if sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES:
-        return
     colours = _Colours([slide, *bases], theme)
     below = [
         find_box(shape)
