@@ -34,14 +34,15 @@ class BlockKind(StrEnum):
 class Picture:
     """A picture on a page, at the position of a block; `caption` is on one line.
 
-    A reader provides its `data` (base64), or the `address` of an adjacent file; afterwards `id`
-    identifies the `PictureFile`.
+    A reader provides its `data` (base64), the `address` of an adjacent file, or the `fault` for
+    which it cannot be shown; afterwards `id` identifies the `PictureFile`.
     """
 
     caption: str = ""
     address: str = ""
     data: str = ""
     id: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

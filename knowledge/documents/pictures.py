@@ -48,8 +48,8 @@ _UNKNOWN_FORMAT = "the format is not supported"
 class _Collection:
     """The pictures of a page collected so far; `left_out` counts those that cannot be shown.
 
-    Pictures that are too small for a figure are decoration, and so are embedded ones of an unknown
-    format without a caption; neither are counted.
+    Pictures that are too small for a figure are decoration, and so are those in the URLs of pages
+    of an unknown format without a caption; neither are counted.
     """
 
     beside: Mapping[str, bytes]
@@ -59,13 +59,14 @@ class _Collection:
 
     def take(self, picture: Picture) -> Picture | None:
         """Return the picture with its id; None if it is not kept."""
-        data = _decode(picture.data) if picture.data else self.beside.get(picture.address)
+        data = decode(picture.data) if picture.data else self.beside.get(picture.address)
         media_type = None if data is None else recognise_type(data)
         if data is None or media_type is None:
             address = "" if picture.address.startswith("data:") else picture.address
-            if name := (picture.caption or address)[:LONGEST_CAPTION]:
-                reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
-                self.left_out.add("picture", reason, name=name)
+            name = " ".join((picture.caption or address)[:LONGEST_CAPTION].split())
+            reason = _NOT_PRESENT if address and data is None else _UNKNOWN_FORMAT
+            if name or picture.fault:
+                self.left_out.add("picture", picture.fault or reason, name=name)
             return None
         if not _is_figure(data, media_type):
             return None
@@ -80,6 +81,13 @@ class _Collection:
         caption = " ".join(clean_text(picture.caption[: 4 * LONGEST_CAPTION]).split())
         is_name = _NAME_OF_A_FILE.fullmatch(caption) is not None
         return Picture(caption="" if is_name else caption[:LONGEST_CAPTION], id=name)
+
+
+def hold_picture(data: bytes, caption: str) -> Picture:
+    """Return a picture inside a file, which is counted as left out if it cannot be shown."""
+    if recognise_type(data) is None:
+        return Picture(caption, fault=_UNKNOWN_FORMAT)
+    return Picture(caption, data=encode(data))
 
 
 def encode(data: bytes) -> str:
@@ -157,7 +165,7 @@ def measure(data: bytes, media_type: str) -> tuple[int, int]:
     return _measure_jpeg(data)
 
 
-def _decode(data: str) -> bytes | None:
+def decode(data: str) -> bytes | None:
     """Return the bytes of a picture; None for invalid base64."""
     try:
         return base64.b64decode(data)

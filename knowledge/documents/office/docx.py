@@ -6,7 +6,7 @@ insertions and the numbers that Word generates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import keep_lines
@@ -16,12 +16,12 @@ from knowledge.documents.office.word_text import (
     HIDDEN,
     NOTES,
     Paragraph,
-    ParagraphStyle,
     Styles,
     TextReader,
     add_tab_stops,
     has_own_mark,
     name_note,
+    read_outline,
     walk_shown,
 )
 from knowledge.documents.office.zipped_xml import (
@@ -54,18 +54,8 @@ from knowledge.documents.tables import Cell, unfold_tables, write_table
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
 _DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
-_WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
 _CONTENTS = "the headings that it repeats are read"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The context of a paragraph: its style, and its list label."""
-
-    style: ParagraphStyle
-    label: str | None
-    list_level: int
 
 
 class _DocxWriter:
@@ -100,8 +90,15 @@ class _DocxWriter:
             for note in find_children(parse(f"{kind}s"), kind)
         }
         # White text elsewhere may lie on something dark.
-        self._on_page = frozenset() if self._has_backgrounds() else frozenset(_unwrap(self.body))
+        direct = walk_shown(self.body, {"p", "tbl"})
+        self._on_white = set(() if self._has_backgrounds() else direct)
+        for box in walk_shown(self.body, {"wsp"}):
+            fill = find_child(box, "spPr", "solidFill", "srgbClr[@val='FFFFFF']")
+            # An element inside of the colour changes it, such as its opacity.
+            if fill is not None and not len(fill):
+                self._on_white.update(box.findall("txbx/txbxContent/p"))
         self._open_notes: list[str] = []
+        self._drawings: list[Element] = []
         self._pictures: tuple[Picture, ...] = ()
         self._anchors = Anchors()
         self._code: list[str] = []
@@ -131,42 +128,34 @@ class _DocxWriter:
                 continue
             yield from self._end_lines()
             if name == "altChunk":
-                yield from self._read_graphics(element)
+                yield from read_graphics(element, self._archive, self._main, self._left_out)
             elif (framed := _find_framed(element)) is not None:
                 yield from self.write(framed)
             else:
                 yield from self._table(element)
-        yield from self._end_lines()
-        yield from self._show_pictures()
-        yield from self._show_notes()
+        yield from (*self._end_lines(), *self._show_drawings(), *self._show_pictures())
 
     def _table(self, element: Element) -> Iterator[Block]:
         yield from write_table(list(self._rows(element)))
-        graphics = tuple(self._read_drawings(element))
-        yield from (*self._show_pictures(), *graphics)
-        yield from self._show_notes()
+        yield from (*self._show_pictures(), *self._show_drawings())
 
-    def _read_drawings(self, element: Element) -> Iterator[Block]:
-        """Keep the pictures of a paragraph or table, and yield its other graphical parts."""
-        self._pictures += self._find_pictures(element)
-        yield from self._read_graphics(element)
-
-    def _read_graphics(self, element: Element) -> Iterator[Block]:
-        """Yield the charts, the diagrams and the embedded files of a paragraph or table."""
-        controls = sum(1 for _ in element.iter("control"))
-        self._left_out.add("form control", "ActiveX controls are not read", controls)
-        yield from read_graphics(element, self._archive, self._main, self._left_out)
-
-    def _find_pictures(self, element: Element) -> tuple[Picture, ...]:
-        """Return the pictures of a paragraph or table that are neither hidden nor deleted."""
-        pictures: list[Picture] = []
-        for run in walk_shown(element, {"r"}):
-            if not self.styles.is_on(run.find("rPr"), "vanish", ""):
-                for drawing in walk_shown(run, {"drawing"}):
-                    # A text box is walked by its own paragraphs.
-                    is_box = any(True for _ in drawing.iter("txbxContent"))
-                    pictures += () if is_box else find_drawn(drawing, self._archive, self._main)
-        return tuple(pictures)
+    def _show_drawings(self) -> Iterator[Block]:
+        """Keep the pictures in the text since the last ones, and yield the other drawings in it
+        and the notes to which it refers, each after its mark.
+        """
+        drawings, self._drawings = self._drawings, []
+        for drawing in drawings:
+            # The paragraphs of a text box have their own drawings, and objects only a preview.
+            if drawing.tag != "object" and next(drawing.iter("txbxContent"), None) is None:
+                self._pictures += tuple(find_drawn(drawing, self._archive, self._main))
+            yield from read_graphics(drawing, self._archive, self._main, self._left_out)
+        names, self._open_notes = self._open_notes, []
+        for name in names:
+            lines = walk_body(self._notes.get(name), inside_tables=True)
+            texts = [self.reader.read(line).text for line in lines]
+            mark = self.reader.marks.get(name, "")
+            if any(texts):
+                yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
 
     def _show_pictures(self, caption: str = "") -> Iterator[Block]:
         """Yield the preceding pictures, the last one with its caption."""
@@ -180,81 +169,63 @@ class _DocxWriter:
         paragraph = self._read(element)
         if paragraph.is_joined or _is_initial(element):
             self._initial.append(paragraph.spaced)
-            yield from self._read_drawings(element)
             return
-        place = self._place(element, paragraph)
-        if place.style.is_contents:
+        if paragraph.style.is_contents:
             self._left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
         initial, self._initial = self._initial, []
         paragraph.spaced = "".join((*initial, paragraph.spaced))
         paragraph.text = keep_lines(paragraph.spaced)
-        if place.style.is_code or (paragraph.is_code and not place.style.level):
+        if paragraph.style.is_code or (paragraph.is_code and not paragraph.style.level):
             yield from self._end_tabbed()
             self._code.append(paragraph.raw)
-            yield from self._read_drawings(element)
-        elif (rows := _list_tabbed(paragraph, place, element)) and are_rows(rows):
+            return
+        if (rows := _list_tabbed(paragraph, element)) and are_rows(rows):
             yield from end_code(self._code)
             self._tabbed += rows
-            yield from self._read_drawings(element)
-        else:
-            yield from self._end_lines()
-            yield from self._write_paragraph(element, paragraph, place)
-
-    def _write_paragraph(
-        self, element: Element, paragraph: Paragraph, place: _Place
-    ) -> Iterator[Block]:
-        if place.style.is_caption:
-            self._pictures += self._find_pictures(element)
-        yield from self._show_pictures(paragraph.text if place.style.is_caption else "")
+            return
+        yield from self._end_lines()
+        caption, own = "", tuple[Block, ...]()
+        if paragraph.style.is_caption:
+            # Its picture may be in the same paragraph.
+            caption, own = paragraph.text, tuple(self._show_drawings())
+        yield from self._show_pictures(caption)
         if paragraph.text:
-            yield self._block(paragraph, place)
-        read = self._read_graphics if place.style.is_caption else self._read_drawings
-        yield from read(element)
-        yield from self._show_notes()
-
-    def _show_notes(self) -> Iterator[Block]:
-        """Yield the notes to which the text since the last notes refers, each after its mark."""
-        names, self._open_notes = self._open_notes, []
-        for name in names:
-            lines = walk_body(self._notes.get(name), inside_tables=True)
-            texts = [self.reader.read(line).text for line in lines]
-            mark = self.reader.marks.get(name, "")
-            if any(texts):
-                yield Block(BlockKind.TEXT, " ".join(filter(None, (mark, *texts))))
+            yield self._block(paragraph)
+        yield from (*own, *self._show_drawings())
 
     def _read(self, element: Element) -> Paragraph:
-        paragraph = self.reader.read(element, is_on_page=element in self._on_page)
+        """Return a paragraph with its style and its number; its list counts it."""
+        paragraph = self.reader.read(element, is_on_page=element in self._on_white)
         self._open_notes += paragraph.notes
-        return paragraph
-
-    def _place(self, element: Element, paragraph: Paragraph) -> _Place:
+        self._drawings += paragraph.drawings
         properties = element.find("pPr")
         style = self.styles.find(get_value(properties, "pStyle") or "")
-        outline = get_value(properties, "outlineLvl")
-        if outline is not None and outline.isdecimal() and int(outline) < 9:
-            style = replace(style, level=min(int(outline) + 1, 6), is_code=False)
+        if outline := read_outline(properties):
+            style = replace(style, level=outline, is_code=False)
         list_id = get_value(properties, "numPr", "numId") or style.list_id
         stated = get_value(properties, "numPr", "ilvl")
         level = int(stated) if stated and stated.isdecimal() else style.list_level
         if level is None:
             level = self._numbering.find_level(list_id, style.name) or 0
-        label = self._numbering.count(list_id, level) if paragraph.is_counted and list_id else None
-        return _Place(style, label, level)
+        paragraph.style, paragraph.list_level = style, level
+        if paragraph.is_counted and list_id:
+            paragraph.label = self._numbering.count(list_id, level)
+        return paragraph
 
-    def _block(self, paragraph: Paragraph, place: _Place) -> Block:
+    def _block(self, paragraph: Paragraph) -> Block:
         text = paragraph.text
-        level = place.style.level
-        if not level and _looks_like_heading(paragraph, place):
+        level = paragraph.style.level
+        if not level and _looks_like_heading(paragraph):
             level = min(self._level + 1, 6)
         elif level:
             self._level = level
         if level:
-            numbered = place.label and place.label != "-"
-            text = f"{place.label} {text}" if numbered else text
+            numbered = paragraph.label and paragraph.label != "-"
+            text = f"{paragraph.label} {text}" if numbered else text
             return Block(BlockKind.HEADING, text, level, self._anchors.take(text))
-        if place.label is not None:
-            return make_item(place.label, text, place.list_level)
+        if paragraph.label is not None:
+            return make_item(paragraph.label, text, paragraph.list_level)
         return Block(BlockKind.TEXT, text)
 
     def _end_lines(self) -> Iterator[Block]:
@@ -276,7 +247,7 @@ class _DocxWriter:
         Tables inside cells are flattened.
         """
         above: dict[int, str] = {}
-        for row in _table_rows(table):
+        for row in walk_shown(table, {"tr"}):
             properties = row.find("trPr")
             if find_child(properties, "del") is not None:
                 self._left_out.add("deleted row", "marked as deleted")
@@ -286,7 +257,7 @@ class _DocxWriter:
                 continue
             skipped = to_number(get_value(properties, "gridBefore"))
             cells, inner = [Cell("", skipped)] if skipped else [], []
-            for element in _row_cells(row):
+            for element in walk_shown(row, {"tc"}):
                 if cells and _is_merged(element, "hMerge"):
                     cells[-1] = replace(cells[-1], columns=cells[-1].columns + 1)
                     continue
@@ -308,7 +279,7 @@ class _DocxWriter:
     def _cell_line(self, element: Element) -> str:
         """Return the text of a paragraph of a cell, after its number."""
         paragraph = self._read(element)
-        label = self._place(element, paragraph).label
+        label = paragraph.label
         return f"{label or ''} {paragraph.text}".strip() if label != "-" else paragraph.text
 
 
@@ -362,19 +333,14 @@ def _mark_notes(body: Element | None, settings: Element | None) -> dict[str, str
     marks: dict[str, str] = {}
     for name, kind in NOTES.items():
         properties = [*find_all(settings, f"{kind}Pr"), *find_all(body, f"{kind}Pr")]
-        style, start, restart = (
-            next((value for part in properties if (value := get_value(part, key))), default)
-            for key, default in (
-                ("numFmt", "decimal" if kind == "footnote" else "lowerRoman"),
-                ("numStart", "1"),
-                ("numRestart", "continuous"),
-            )
-        )
+        stated = {part.tag: part.get("val") for own in reversed(properties) for part in own}
+        style = stated.get("numFmt") or ("decimal" if kind == "footnote" else "lowerRoman")
+        is_counted = (stated.get("numRestart") or "continuous") == "continuous"
         references = list(walk_shown(body, {name}))
         marks |= {name_note(reference): "" for reference in references if has_own_mark(reference)}
         counted = (reference for reference in references if not has_own_mark(reference))
-        for number, reference in enumerate(counted, start=to_number(start, 1)):
-            mark = write_list_number(number, style) if restart == "continuous" else "*"
+        for number, reference in enumerate(counted, start=to_number(stated.get("numStart"), 1)):
+            mark = write_list_number(number, style) if is_counted else "*"
             marks[name_note(reference)] = f"[{mark}]"
     return marks
 
@@ -387,20 +353,20 @@ def _is_merged(cell: Element, direction: str) -> bool:
 
 def _find_framed(table: Element) -> Element | None:
     """Return the only cell of a table that merely frames other tables, or None."""
-    cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
+    cells = [cell for row in walk_shown(table, {"tr"}) for cell in walk_shown(row, {"tc"})]
     is_frame = len(cells) == 1 and next(cells[0].iter("tbl"), None) is not None
     return cells[0] if is_frame else None
 
 
-def _list_tabbed(paragraph: Paragraph, place: _Place, element: Element) -> list[TabbedLine]:
+def _list_tabbed(paragraph: Paragraph, element: Element) -> list[TabbedLine]:
     """Return the lines of a paragraph, none if it is a heading, which may have a tab after its
     number, or a list item.
     """
     tabs = paragraph.spaced.strip().count("\t")
-    is_heading = place.style.level or (tabs == 1 and _looks_like_heading(paragraph, place))
-    if is_heading or place.label is not None:
+    is_heading = paragraph.style.level or (tabs == 1 and _looks_like_heading(paragraph))
+    if is_heading or paragraph.label is not None:
         return []
-    stops = len(add_tab_stops(place.style.tab_stops, element.find("pPr")))
+    stops = len(add_tab_stops(paragraph.style.tab_stops, element.find("pPr")))
     lines = paragraph.spaced.split("\n")
     return [TabbedLine(line, stops, paragraph.is_bold) for line in lines]
 
@@ -411,31 +377,13 @@ def _is_initial(paragraph: Element) -> bool:
     return frame is not None and (frame.get("dropCap") or "none") != "none"
 
 
-def _table_rows(table: Element) -> Iterator[Element]:
-    return (child for child in _unwrap(table) if child.tag == "tr")
-
-
-def _row_cells(row: Element) -> Iterator[Element]:
-    """Yield the cells of a row, including those in content controls and proposed insertions."""
-    return (child for child in _unwrap(row) if child.tag == "tc")
-
-
-def _unwrap(parent: Element | None) -> Iterator[Element]:
-    for child in parent if parent is not None else ():
-        name = child.tag
-        if name in _WRAPPERS:
-            yield from _unwrap(child)
-        else:
-            yield child
-
-
-def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
+def _looks_like_heading(paragraph: Paragraph) -> bool:
     """Return whether a line is an unstyled heading: short and bold throughout."""
     text = paragraph.text
     return (
         paragraph.is_bold
         and len(text) <= _LONGEST_BOLD_HEADING
-        and place.label != "-"
+        and paragraph.label != "-"
         and not text.endswith(_ENDS_OF_SENTENCES)
         and any(character.isalpha() for character in text)
     )

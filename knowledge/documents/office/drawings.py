@@ -1,9 +1,6 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
-from typing import NamedTuple
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
@@ -16,13 +13,14 @@ from knowledge.documents.office.zipped_xml import (
     find_first,
     get_value,
     is_on,
-    to_length,
     to_number,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
 from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
 
+NO_VALUES = "the file stores no values of it"
+"""The reason for which a chart is counted as left out."""
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
 _EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk"})
@@ -43,23 +41,14 @@ _OMML = {
     "mr": ("mtr",),
 }
 _DEEPEST = 60
-MOST_SHAPES = 1000
-"""Maximum number of shapes of a slide whose places are compared."""
-
-
-class Box(NamedTuple):
-    """The place and the size of a shape, in the unit of its file."""
-
-    left: float
-    top: float
-    width: float
-    height: float
 
 
 def read_graphics(
     parent: Element, archive: ZippedXml, part: str, left_out: LeftOutCounts
 ) -> Iterator[Block]:
     """Yield the charts, diagrams and embedded files to which a drawing in a part refers."""
+    controls = sum(1 for _ in parent.iter("control"))
+    left_out.add("form control", "ActiveX controls are not read", controls)
     relations = archive.relationships(part)
     # Programs that do not know an element read an alternative one.
     seen: set[str] = set()
@@ -95,64 +84,6 @@ def read_drawing_text(paragraph: Element) -> str:
     return " ".join(join_spans(spans).split())
 
 
-def order_shapes(
-    shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
-) -> list[Element]:
-    """Return shapes in the order of their file, but those that form a grid row by row.
-
-    A grid has at least two rows of at least two shapes. The shapes of a row have the same top, and
-    all shapes have the same height.
-    """
-    ordered = list(shapes)
-    places = [find_box(shape) for shape in ordered]
-    rows = Counter((box.height, box.top) for box in places if box is not None and box.height)
-    heights = Counter(height for (height, _), shapes_of_row in rows.items() if shapes_of_row > 1)
-    for height in (height for height, rows_of_grid in heights.items() if rows_of_grid > 1):
-        slots = {
-            at: (box.top, box.left)
-            for at, box in enumerate(places)
-            if box is not None and box.height == height and rows[height, box.top] > 1
-        }
-        sorted_shapes = [ordered[at] for at in sorted(slots, key=lambda at: slots[at])]
-        for slot, shape in zip(slots, sorted_shapes, strict=True):
-            ordered[slot] = shape
-    return ordered
-
-
-def find_box(shape: Element) -> "Box | None":
-    """Return the box of a shape of a slide, or None if it does not state one."""
-    frame = find_child(find_first(shape, "spPr", "grpSpPr"), "xfrm")
-    frame = shape.find("xfrm") if frame is None else frame
-    place, size = find_child(frame, "off"), find_child(frame, "ext")
-    if place is None or size is None:
-        return None
-    lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
-    return Box(*map(to_length, lengths))
-
-
-def find_backgrounds(
-    shapes: Iterable[tuple[str | None, Box | None]], page: str | None, below: Iterable[Box | None]
-) -> list[str | None]:
-    """Return the colour behind the text of each shape, or None if it is not known.
-
-    `shapes` are in the order in which they are drawn: the fill of each, empty for none and None
-    for an unknown one, and its place. `page` is the colour of the page, and `below` are the places
-    of what else is on it. All colours are unknown if there are too many shapes to compare them.
-    """
-    covered, places = list(below), list(shapes)
-    if len(covered) + len(places) > MOST_SHAPES:
-        return [None] * len(places)
-    backgrounds: list[str | None] = []
-    for fill, box in places:
-        if fill == "":
-            is_free = not any(_overlap(box, other) for other in covered)
-            backgrounds.append(page if is_free else None)
-        else:
-            backgrounds.append(fill)
-            covered.append(box)
-    return backgrounds
-
-
 def read_mathml(element: Element, depth: int = 0) -> Formula:
     """Return a formula in MathML without its alternative representations."""
     if depth > _DEEPEST or element.tag.startswith("annotation"):
@@ -164,15 +95,6 @@ def read_mathml(element: Element, depth: int = 0) -> Formula:
 def write_omml(element: Element) -> str:
     """Return a formula of an office file on one line."""
     return write_formula(_read_omml(element))
-
-
-def _overlap(one: Box | None, other: Box | None) -> bool:
-    """Return whether two shapes may overlap; one whose box is not known may be anywhere."""
-    if one is None or other is None:
-        return True
-    return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
-        one.top, other.top
-    ) < min(one.top + one.height, other.top + other.height)
 
 
 def _read_run(run: Element) -> Iterator[Span]:
@@ -224,10 +146,10 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
         [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
         for place in places
     ]
-    if not rows:
-        reason = "the file stores no values of it" if series else "this kind of chart is not read"
+    if not any(values):
+        reason = NO_VALUES if series else "this kind of chart is not read"
         left_out.add("chart", reason, name=title)
-    else:
+    if rows:
         cells = [[Cell(text, is_header=True) for text in header]]
         yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
@@ -315,12 +237,7 @@ def _read_brackets(element: Element, depth: int) -> Formula:
     begin = get_value(element, "dPr", "begChr")
     end = get_value(element, "dPr", "endChr")
     inner = [_read_omml(child, depth + 1) for child in element.findall("e")]
-    separated = [
-        part
-        for pair in zip_longest(inner, [Formula("mo", "|")] * (len(inner) - 1))
-        for part in pair
-        if part is not None
-    ]
+    separated = [part for argument in inner for part in (Formula("mo", "|"), argument)][1:]
     first = Formula("mo", "(" if begin is None else begin)
     last = Formula("mo", ")" if end is None else end)
     return Formula("mrow", "", (first, *separated, last))

@@ -29,17 +29,17 @@ def read(data: bytes, source: str) -> Page:
     links: list[tuple[str, str]] = []
     warnings: list[str] = []
     left_out = LeftOutCounts()
-    for name in _chapters(root, posixpath.dirname(package), left_out):
+    for name in _chapters(root, package, left_out):
         if name not in archive:
             left_out.add("chapter", "missing in the file", name=name)
             continue
 
-        def find_file(address: str, folder: str = posixpath.dirname(name)) -> bytes | None:
-            part = posixpath.normpath(posixpath.join(folder, unquote(address)))
+        def find_file(address: str, chapter: str = name) -> bytes | None:
+            part = _resolve(address, chapter)
             return archive.read(part) if part in archive else None
 
         chapter = html.read(archive.read(name), source, find_file, is_book=True)
-        blocks += (_name_place(_show(block, name, archive), name) for block in chapter.blocks)
+        blocks += (_place(block, name, archive) for block in chapter.blocks)
         links += chapter.links
         warnings += chapter.warnings
         left_out.take(chapter.left_out)
@@ -57,7 +57,7 @@ def read(data: bytes, source: str) -> Page:
     )
 
 
-def _chapters(root: Element, folder: str, left_out: LeftOutCounts) -> Iterator[str]:
+def _chapters(root: Element, package: str, left_out: LeftOutCounts) -> Iterator[str]:
     """Yield the parts in reading order, without the table of contents; count unreadable ones."""
     manifest = {item.get("id", ""): item for item in find_children(root.find("manifest"), "item")}
     entries = list(find_children(root.find("spine"), "itemref"))
@@ -70,35 +70,26 @@ def _chapters(root: Element, folder: str, left_out: LeftOutCounts) -> Iterator[s
             left_out.add("chapter", "not HTML", name=kind)
             continue
         if "nav" not in (item.get("properties", "")).split():
-            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+            yield _resolve(item.get("href", ""), package)
 
 
-def _show(block: Block, chapter: str, archive: ZippedXml) -> Block:
-    """Return a block with the pictures of the book to which it refers."""
-    if not block.pictures:
-        return block
-    folder = posixpath.dirname(chapter)
-    names = [
-        posixpath.normpath(posixpath.join(folder, unquote(picture.address)))
-        for picture in block.pictures
-    ]
+def _place(block: Block, chapter: str, archive: ZippedXml) -> Block:
+    """Return a block of a chapter with its pictures, and with its place in the book."""
     pictures = (
-        archive.read_picture(name, picture.caption) if picture.address else picture
-        for name, picture in zip(names, block.pictures, strict=True)
+        archive.read_picture(_resolve(picture.address, chapter), picture.caption)
+        if picture.address
+        else picture
+        for picture in block.pictures
     )
-    return replace(block, pictures=tuple(picture for picture in pictures if picture is not None))
+    place = None if block.anchor is None else f"{posixpath.basename(chapter)}#{block.anchor}"
+    return replace(block, pictures=tuple(pictures), anchor=place)
 
 
-def _name_place(block: Block, chapter: str) -> Block:
-    if block.anchor is None:
-        return block
-    return replace(block, anchor=f"{posixpath.basename(chapter)}#{block.anchor}")
+def _resolve(address: str, part: str) -> str:
+    """Return the name of the part to which another one refers."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(part), unquote(address)))
 
 
 def _metadata(metadata: Element | None, name: str) -> str:
-    texts = (
-        " ".join(clean_text(element.text or "").split())
-        for element in (metadata if metadata is not None else ())
-        if element.tag == name
-    )
-    return next((text for text in texts if text), "")
+    stated = (clean_text(element.text or "") for element in find_children(metadata, name))
+    return next(filter(None, (" ".join(text.split()) for text in stated)), "")

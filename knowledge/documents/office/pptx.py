@@ -10,15 +10,17 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.drawings import (
+from knowledge.documents.office.drawings import read_drawing_text, read_graphics
+from knowledge.documents.office.shapes import (
+    MOST_SHAPES,
     find_box,
+    find_placeholder,
     order_shapes,
-    read_drawing_text,
-    read_graphics,
+    remove_invisible_text,
 )
-from knowledge.documents.office.slide_colours import remove_invisible_text
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    count,
     find_all,
     find_child,
     find_children,
@@ -71,18 +73,22 @@ class _SlideReader:
         for kind in ("comments", "comment"):
             comments = find_all(self._parse_related(name, kind), "cm")
             self.left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
-        layout, master, theme = self._find_base(name)
-        remove_invisible_text(slide, layout, master, theme, self.left_out)
+        bases, theme = self._find_bases(name)
+        is_large = sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES
+        if not is_large:
+            remove_invisible_text(slide, bases, theme, self.left_out)
         self.repeated += _read_texts(slide, _FOOTERS)
         if slide.get("showMasterSp") not in _FALSE:
-            self.repeated += (*_read_texts(master, {None}), *_read_texts(layout, {None}))
+            for base in reversed(bases):
+                self.repeated += _read_texts(base, {None})
         titles = (shape for shape in slide.iter("sp") if _placeholder(shape) in _TITLES)
         heading = next(filter(None, map(_read_text, titles)), "")
         self.title = self.title or heading
         controls = sum(1 for _ in slide.iter("control"))
         self.left_out.add("form control", "ActiveX controls are not read", controls)
-        shapes = _order_placeholders(list(find_child(slide, "cSld", "spTree") or ()), layout)
-        below = (*self._shapes(shapes, name), *self._notes(name))
+        shapes = slide.findall("cSld/spTree/*")
+        inherited = () if is_large else bases
+        below = (*self._shapes(shapes, inherited, name), *self._notes(name))
         if heading or below:
             yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
             yield from below
@@ -91,17 +97,19 @@ class _SlideReader:
         related = self._archive.find_related(name, kind) if name is not None else None
         return None if related is None else self._parse(related)
 
-    def _find_base(self, name: str) -> Sequence[Element | None]:
-        """Return the layout, the master and the theme of a slide."""
-        parts: list[Element | None] = []
+    def _find_bases(self, name: str) -> tuple[Sequence[Element], Element | None]:
+        """Return the layout and the master of a slide, and its theme."""
+        bases: list[Element] = []
         part: str | None = name
-        for kind in ("slideLayout", "slideMaster", "theme"):
+        for kind in ("slideLayout", "slideMaster"):
             part = self._archive.find_related(part, kind) if part is not None else None
-            parts.append(None if part is None else self._parse(part))
-        return parts
+            bases += () if part is None else (self._parse(part),)
+        return bases, self._parse_related(part, "theme")
 
-    def _shapes(self, shapes: Iterable[Element], slide: str) -> Iterator[Block]:
-        waiting = list(reversed(order_shapes(shapes, find_box)))
+    def _shapes(
+        self, shapes: Iterable[Element], bases: Sequence[Element], slide: str
+    ) -> Iterator[Block]:
+        waiting = _order(shapes, bases)
         while waiting:
             element = waiting.pop()
             if _is_hidden(element):
@@ -115,7 +123,7 @@ class _SlideReader:
             elif element.tag == "graphicFrame":
                 yield from self._frame(element, slide)
             elif element.tag != "Fallback":
-                waiting.extend(reversed(order_shapes(element, find_box)))
+                waiting += _order(element, bases)
 
     def _frame(self, frame: Element, slide: str) -> Iterator[Block]:
         """Yield the table, the chart, the diagram or the embedded file of a frame."""
@@ -154,12 +162,15 @@ def read(data: bytes, source: str) -> Page:
     return make_page(source, archive, stated, title, blocks, (), reader.left_out)
 
 
-def _placeholder(shape: Element, name: str = "type", default: str = "obj") -> str | None:
-    """Return the placeholder kind of a shape, or another property, or None."""
-    for properties in shape.iter("nvPr"):
-        element = properties.find("ph")
-        return element.get(name, default) if element is not None else None
-    return None
+def _placeholder(shape: Element) -> str | None:
+    """Return the placeholder kind of a shape, or None."""
+    stated = find_placeholder(shape)
+    return None if stated is None else stated.get("type", "obj")
+
+
+def _order(shapes: Iterable[Element], bases: Sequence[Element]) -> list[Element]:
+    """Return shapes in reverse reading order."""
+    return order_shapes(shapes, lambda shape: find_box(shape, bases))[::-1]
 
 
 def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator[str]:
@@ -173,25 +184,6 @@ def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator
 
 def _read_text(shape: Element) -> str:
     return " ".join(text for _, text, _ in _paragraphs(shape))
-
-
-def _order_placeholders(shapes: list[Element], layout: Element | None) -> list[Element]:
-    """Return the shapes of a slide, its placeholders in the order of its layout, if they have the
-    places that the layout states.
-    """
-    stated = [_placeholder(shape, "idx", "0") for shape in find_all(layout, "sp")]
-    order = {place: at for at, place in reversed(list(enumerate(stated)))}
-    slots = {
-        at: order[place]
-        for at, shape in enumerate(shapes)
-        if (place := _placeholder(shape, "idx", "0")) is not None
-        and place in order
-        and find_box(shape) is None
-    }
-    ordered = [shapes[at] for at in sorted(slots, key=lambda at: slots[at])]
-    for slot, shape in zip(slots, ordered, strict=True):
-        shapes[slot] = shape
-    return shapes
 
 
 def _is_hidden(shape: Element) -> bool:
@@ -227,7 +219,7 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
         if bullet is not None and bullet.tag == "buAutoNum":
             style = bullet.get("type", "")
             before, number = counts.get(level, ("", 0))
-            number = number + 1 if before == style else _number(bullet, "startAt")
+            number = number + 1 if before == style else count(bullet, "startAt")
             counts[level] = (style, number)
             label = _write_label(number, style)
         else:
@@ -251,9 +243,5 @@ def _row(row: Element) -> list[Cell]:
             continue
         lines = ((line, label.strip("-")) for _, line, label in _paragraphs(cell))
         text = " ".join(f"{label} {line}".strip() for line, label in lines)
-        cells.append(Cell(text, _number(cell, "gridSpan"), _number(cell, "rowSpan")))
+        cells.append(Cell(text, count(cell, "gridSpan"), count(cell, "rowSpan")))
     return cells
-
-
-def _number(element: Element, name: str) -> int:
-    return max(1, to_number(element.get(name)))

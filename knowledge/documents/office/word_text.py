@@ -6,7 +6,7 @@ left out. The result of a field is the one that the file stores.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from itertools import groupby
 from string import hexdigits
 from xml.etree.ElementTree import Element
 
@@ -33,6 +33,7 @@ _LEFT_OUT = frozenset(
     {"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr", "rt", "rubyPr"}
 )
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_DRAWN = frozenset({"drawing", "object", "pict"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _NO_STOPS = ("clear", "bar")
 _DEEPEST = 12
@@ -78,7 +79,7 @@ class Styles:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
         self._styles = {style.get("styleId", ""): style for style in find_children(root, "style")}
         self._found: dict[str, ParagraphStyle] = {}
-        self._runs: dict[str, list[Element | None]] = {}
+        self._merged: dict[tuple[str, str], Element] = {}
 
     def find(self, style_id: str) -> ParagraphStyle:
         """Return the definition of a style, or an empty one if the style is unknown."""
@@ -95,18 +96,16 @@ class Styles:
         if find_child(properties, name) is not None:
             return is_on(properties, name)
         styles = (get_value(properties, "rStyle") or "", paragraph_style)
-        by_run, by_paragraph = (self._with_property(style, name) for style in styles)
-        return is_on(next(by_run, None), name) != is_on(next(by_paragraph, None), name)
+        by_run, by_paragraph = (is_on(self._merge(style, "rPr"), name) for style in styles)
+        return by_run != by_paragraph
 
     def find_property(
         self, properties: Element | None, name: str, paragraph_style: str
     ) -> Element | None:
         """Return a property of a run, or that of its own style or of the style of its paragraph."""
-        element = find_child(properties, name)
-        for style in (get_value(properties, "rStyle") or "", paragraph_style):
-            if element is None:
-                element = find_child(next(self._with_property(style, name), None), name)
-        return element
+        styles = (get_value(properties, "rStyle") or "", paragraph_style)
+        parts = (properties, *(self._merge(style, "rPr") for style in styles))
+        return next((stated for part in parts for stated in find_children(part, name)), None)
 
     def is_smaller(self, properties: Element | None, paragraph_style: str) -> bool:
         """Return whether the type of a run is smaller than that of its paragraph."""
@@ -122,43 +121,38 @@ class Styles:
         """Return whether a run is white, and neither it nor its paragraph has a background."""
         style = get_value(paragraph, "pStyle") or ""
         colour = self.find_property(properties, "color", style)
-        if colour is None or (colour.get("val", "")).upper() != "FFFFFF":
-            return False
-        is_shaded = any(find_child(part, "pPr", "shd") is not None for part in self._chain(style))
-        return not is_shaded and all(
-            background is None
-            for background in (
-                find_child(paragraph, "shd"),
-                self.find_property(properties, "shd", style),
-                self.find_property(properties, "highlight", style),
-            )
+        backgrounds = (
+            find_child(paragraph, "shd"),
+            self.find_property(properties, "shd", style),
+            self.find_property(properties, "highlight", style),
+            self._merge(style, "pPr").find("shd"),
         )
+        is_white = colour is not None and colour.get("val", "").upper() == "FFFFFF"
+        return is_white and all(background is None for background in backgrounds)
 
-    def _with_property(self, style_id: str, name: str) -> Iterator[Element | None]:
-        """Yield the run properties of a style and of its base styles that contain an element."""
-        if style_id not in self._runs:
-            chain = self._chain(style_id)
-            self._runs[style_id] = [style.find("rPr") for style in chain]
-        return (part for part in self._runs[style_id] if find_child(part, name) is not None)
+    def _merge(self, style_id: str, part: str) -> Element:
+        """Return the properties of a style, before those of its base styles."""
+        if (style_id, part) not in self._merged:
+            merged = self._merged[style_id, part] = Element(part)
+            for style in self._chain(style_id):
+                merged.extend(style.findall(f"{part}/*"))
+        return self._merged[style_id, part]
 
     def _read(self, style_id: str) -> ParagraphStyle:
         chain = self._chain(style_id)
         names = [(get_value(style, "name") or "").lower() for style in chain]
-        properties = [style.find("pPr") for style in chain]
-        lists = [get_value(element, "numPr", "numId") for element in properties]
-        list_levels = [get_value(element, "numPr", "ilvl") for element in properties]
+        properties = self._merge(style_id, "pPr")
+        list_level = get_value(properties, "numPr", "ilvl")
+        typefaces = map(_find_typeface, self._merge(style_id, "rPr").findall("rFonts"))
         return ParagraphStyle(
-            level=_find_level(names, [get_value(element, "outlineLvl") for element in properties]),
-            list_id=next((element for element in lists if element), ""),
-            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), None),
+            level=_find_level(names, [style.find("pPr") for style in chain]),
+            list_id=get_value(properties, "numPr", "numId") or "",
+            list_level=int(list_level) if list_level and list_level.isdecimal() else None,
             is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
-            or any(
-                _is_monospaced(_find_typeface(find_child(style, "rPr", "rFonts")))
-                for style in chain
-            ),
+            or any(map(_is_monospaced, typefaces)),
             is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
             is_caption="caption" in names,
-            tab_stops=reduce(add_tab_stops, reversed(properties), frozenset()),
+            tab_stops=add_tab_stops(frozenset(), properties),
             name=style_id,
         )
 
@@ -177,7 +171,8 @@ class Paragraph:
 
     `spaced` is the text with its tabs and the spaces at its ends. `is_joined`: its end is
     deleted, so that the next paragraph continues it. `is_counted`: a list counts it. `notes` are
-    the kinds and ids of its notes.
+    the kinds and ids of its notes, and `drawings` the elements with pictures, charts or objects.
+    `style`, `label` and `list_level` are its context, which the reader of the document adds.
     """
 
     text: str = ""
@@ -188,13 +183,16 @@ class Paragraph:
     is_code: bool = False
     is_counted: bool = True
     notes: list[str] = field(default_factory=list)
+    drawings: list[Element] = field(default_factory=list)
+    style: ParagraphStyle = field(default_factory=ParagraphStyle)
+    label: str | None = None
+    list_level: int = 0
 
 
-@dataclass(slots=True)
-class _Run:
+@dataclass(frozen=True, slots=True)
+class _Run(Span):
     """Text in one typeface."""
 
-    span: Span
     is_code: bool = False
     is_bold: bool = False
     is_formula: bool = False
@@ -255,10 +253,9 @@ class TextReader:
             self._left_out.add("deleted passage", "marked as deleted", is_text)
         elif name == "oMath":
             border = " " if reading.runs and reading.runs[-1].is_formula else ""
-            reading.runs.append(_Run(Span(border + write_omml(node)), is_formula=True))
+            reading.runs.append(_Run(border + write_omml(node), is_formula=True))
         elif name == "fldSimple" and node.find("r") is None:
-            shown = self._end_field(node.get("instr", ""))
-            reading.runs.append(_Run(Span(shown)))
+            reading.runs.append(_Run(self._end_field(node.get("instr", ""))))
         elif name == "r":
             self._read_run(node, reading)
             inner = find_child(node, "ruby", "rubyBase")
@@ -284,17 +281,19 @@ class TextReader:
         if is_hidden:
             del reading.paragraph.notes[notes:]
             return
+        reading.paragraph.drawings += walk_shown(run, _DRAWN)
         script = self._find_script(properties, reading.style)
         is_struck = any(
             self._styles.is_on(properties, name, reading.style) for name in ("strike", "dstrike")
         )
         # A raised or lowered sign would lose its position in code.
         is_code = _is_monospaced(typeface) and script is Script.LINE
+        is_bold = is_on(properties, "b")
         is_upper = self._styles.is_on(properties, "caps", reading.style)
         for stated, is_mark in pieces:
             text = stated.upper() if is_upper else stated
-            span = Span(text, Script.NOTE if is_mark else script, is_struck)
-            reading.runs.append(_Run(span, is_code, is_on(properties, "b")))
+            position = Script.NOTE if is_mark else script
+            reading.runs.append(_Run(text, position, is_struck, is_code, is_bold))
 
     def _find_script(self, properties: Element | None, style: str) -> Script:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
@@ -372,11 +371,22 @@ def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Elemen
 
 
 def add_tab_stops(stops: frozenset[str], properties: Element | None) -> frozenset[str]:
-    """Return the positions of tab stops after those that a paragraph or a style adds or clears."""
-    for tab in find_children(find_child(properties, "tabs"), "tab"):
-        own = {tab.get("pos", "")}
-        stops = stops - own if tab.get("val") in _NO_STOPS else stops | own
+    """Return the positions of tab stops after those that a paragraph or its styles, the last one
+    first, add or clear.
+    """
+    for tabs in reversed(list(find_children(properties, "tabs"))):
+        for tab in tabs.findall("tab"):
+            own = {tab.get("pos", "")}
+            stops = stops - own if tab.get("val") in _NO_STOPS else stops | own
     return stops
+
+
+def read_outline(properties: Element | None) -> int | None:
+    """Return the level of a heading, 0 for text, or None if properties state none."""
+    outline = get_value(properties, "outlineLvl")
+    if outline is None or not outline.isdecimal():
+        return None
+    return min(int(outline) + 1, 6) if int(outline) < 9 else 0
 
 
 def name_note(reference: Element) -> str:
@@ -399,11 +409,11 @@ def _is_monospaced(typeface: str) -> bool:
 
 def _finish(reading: _Reading) -> Paragraph:
     paragraph, runs = reading.paragraph, reading.runs
-    visible = [run for run in runs if run.span.text.strip() and run.span.script is not Script.NOTE]
+    visible = [run for run in runs if run.text.strip() and run.script is not Script.NOTE]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = join_spans(run.span for run in runs)
-    paragraph.spaced = _join(runs, mark_code=not paragraph.is_code)
+    paragraph.raw = join_spans(runs)
+    paragraph.spaced = paragraph.raw if paragraph.is_code else join_spans(_mark_code(runs))
     paragraph.text = keep_lines(paragraph.spaced)
     return paragraph
 
@@ -433,31 +443,21 @@ def _read_sign(child: Element, name: str, typeface: str) -> str:
     return _SIGNS.get(name, "")
 
 
-def _join(runs: list[_Run], *, mark_code: bool) -> str:
-    """Return the text of runs, each stretch of code in backticks."""
-    spans: list[Span] = []
-    code = ""
-    for run in [*runs, _Run(Span(""))]:
-        if run.is_code and mark_code and not run.span.is_struck:
-            code += run.span.text
+def _mark_code(runs: Iterable[_Run]) -> Iterator[Span]:
+    """Yield the runs, each stretch of code as one in backticks."""
+    for is_code, group in groupby(runs, key=lambda run: run.is_code and not run.is_struck):
+        if not is_code:
+            yield from group
             continue
-        spans += (Span(_mark(code)), run.span)
-        code = ""
-    return join_spans(spans)
+        code = "".join(run.text for run in group)
+        bare = code.strip()
+        yield Span(code.replace(bare, f"`{bare}`", 1) if bare and "`" not in bare else code)
 
 
-def _mark(code: str) -> str:
-    bare = code.strip()
-    if not bare or "`" in bare:
-        return code
-    start = code.index(bare)
-    return f"{code[:start]}`{bare}`{code[start + len(bare) :]}"
-
-
-def _find_level(names: list[str], outline_levels: list[str | None]) -> int:
-    for name, outline in zip(names, outline_levels, strict=True):
-        if outline is not None and outline.isdecimal():
-            return min(int(outline) + 1, 6) if int(outline) < 9 else 0
+def _find_level(style_names: list[str], properties: list[Element | None]) -> int:
+    for name, element in zip(style_names, properties, strict=True):
+        if (outline := read_outline(element)) is not None:
+            return outline
         if name.startswith("heading ") and name[8:].isdecimal():
             return max(1, min(int(name[8:]), 6))
         if name == "title":

@@ -14,7 +14,7 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import Script, Span
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format
-from knowledge.documents.office.slide_colours import remove_invisible_text_on_sheet
+from knowledge.documents.office.shapes import remove_invisible_text_on_sheet
 from knowledge.documents.office.workbook import (
     NO_RESULT,
     TRUTHS,

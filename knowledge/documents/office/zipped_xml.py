@@ -6,15 +6,14 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, Picture, make_code
-from knowledge.documents.pictures import LARGEST_PICTURE, MOST_PICTURES, encode
+from knowledge.documents.pictures import BEYOND_LIMITS, LARGEST_PICTURE, MOST_PICTURES, hold_picture
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
@@ -29,6 +28,8 @@ _MACROS = re.compile(
     r"(?:\w{1,9}/)?vbaProject\.bin\Z|Basic/[^/]{1,200}/(?!script-)[^/]{1,200}\.xml\Z|Scripts/"
 )
 _LENGTH = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?")
+_PICTURES = {"blip": ("embed", "link"), "imagedata": ("id",)}
+"""Elements that show a picture, with the attributes that name its relationship."""
 _OFF = frozenset({"0", "false", "off", "none"})
 _LEFT_BY_PROGRAMS = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
@@ -72,9 +73,9 @@ class ZippedXml:
     def __contains__(self, name: str) -> bool:
         return name in self._sizes
 
-    def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of the parts in a folder."""
-        return (name for name in self._sizes if name.startswith(folder))
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the parts."""
+        return iter(self._sizes)
 
     def read(self, name: str) -> bytes:
         """Return a part; raise `WrongFormatError` if it is missing or damaged."""
@@ -95,17 +96,15 @@ class ZippedXml:
             )
         return data
 
-    def read_picture(self, name: str, caption: str = "") -> Picture | None:
-        """Return a part as a picture; None if it is missing, large or damaged, or exceeds the
-        number of pictures.
-        """
+    def read_picture(self, name: str, caption: str = "") -> Picture:
+        """Return a part as a picture, or why it cannot be shown."""
         self._pictures_left -= 1
-        if not 0 < self._sizes.get(name, 0) <= LARGEST_PICTURE or self._pictures_left < 0:
-            return None
+        if self._sizes.get(name, 0) > LARGEST_PICTURE or self._pictures_left < 0:
+            return Picture(caption, fault=BEYOND_LIMITS)
         try:
-            return Picture(caption=caption, data=encode(self.read(name)))
+            return hold_picture(self.read(name), caption)
         except WrongFormatError:
-            return None
+            return Picture(caption, fault="missing in the file, or damaged")
 
     def parse(self, name: str) -> Element:
         """Return the root of an XML part; raise `WrongFormatError`."""
@@ -143,15 +142,6 @@ class ZippedXml:
         return next((target for target in targets if target in self._sizes), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """The title, description and keywords that a file states."""
-
-    title: str = ""
-    description: str = ""
-    keywords: tuple[str, ...] = ()
-
-
 def parse_xml(data: bytes, expected: str) -> Element:
     """Return the root of an XML document; entity definitions are rejected."""
     from defusedxml.common import DefusedXmlException
@@ -177,9 +167,9 @@ def parse_without_namespaces(data: bytes, expected: str) -> Element:
     """
     root = parse_xml(data, expected)
     for element in root.iter():
-        element.tag = _local_name(element.tag)
+        element.tag = element.tag.rpartition("}")[2]
         for name in [name for name in element.attrib if name[0] == "{"]:
-            local = _local_name(name)
+            local = name.rpartition("}")[2]
             if local not in element.attrib:
                 element.attrib[local] = element.attrib.pop(name)
     return root
@@ -187,17 +177,12 @@ def parse_without_namespaces(data: bytes, expected: str) -> Element:
 
 def find_child(element: Element | None, *names: str) -> Element | None:
     """Return the descendant at a path of names, or None."""
-    for name in names:
-        if element is None:
-            return None
-        element = element.find(name)
-    return element
+    return None if element is None else element.find("/".join(names))
 
 
 def find_first(parent: Element | None, *names: str) -> Element | None:
     """Return the child that has the first of these names, or else the next one, or None."""
-    children = (find_child(parent, name) for name in names)
-    return next((child for child in children if child is not None), None)
+    return next((child for name in names for child in find_children(parent, name)), None)
 
 
 def find_children(element: Element | None, name: str) -> Iterator[Element]:
@@ -221,6 +206,11 @@ def to_number(stated: str | None, default: int = 0) -> int:
     return int(stated) if stated and stated.isdecimal() and len(stated) < 8 else default
 
 
+def count(element: Element, name: str) -> int:
+    """Return a stated number of columns, rows or repetitions, which is at least 1."""
+    return max(1, to_number(element.get(name)))
+
+
 def to_length(stated: str | None) -> float:
     """Return a stated length without its unit, or 0 if there is none."""
     match = _LENGTH.match(stated or "")
@@ -233,27 +223,27 @@ def is_on(properties: Element | None, name: str) -> bool:
     return element is not None and (element.get("val") or "true").lower() not in _OFF
 
 
-def find_drawn(parent: Element, archive: ZippedXml, part: str) -> "Iterator[Picture]":
-    """Yield the pictures of a drawing in a part, each with its alternative text."""
-    described = (find_all(parent, name) for name in ("docPr", "cNvPr"))
-    texts = [child.get("descr", "") for names in described for child in names]
+def find_drawn(parent: Element, archive: ZippedXml, part: str) -> Iterator[Picture]:
+    """Yield the pictures of a drawing in a part, with its alternative text."""
+    texts = (element.get("descr") for element in parent.iter())
+    text = next(filter(None, texts), "")
     relations = archive.relationships(part)
-    for blip in find_all(parent, "blip"):
-        relation = relations.get(blip.get("embed", ""))
-        if relation is not None:
-            picture = archive.read_picture(relation.target, next(filter(None, texts), ""))
-            if picture is not None:
-                yield picture
+    for element in parent.iter():
+        stated = (element.get(name, "") for name in _PICTURES.get(element.tag, ()))
+        for relation in filter(None, map(relations.get, stated)):
+            yield archive.read_picture(relation.target, text)
 
 
-def read_core_properties(archive: ZippedXml) -> Properties:
-    """Return the core properties of an office file; empty when it has none."""
+def read_core_properties(archive: ZippedXml) -> Page:
+    """Return a page without content that has the core properties of an office file, if any."""
     name = archive.find_related("", "core-properties")
     return read_properties(None if name is None else archive.parse(name))
 
 
-def read_properties(parent: Element | None) -> Properties:
-    """Return the properties that the children of an element state."""
+def read_properties(parent: Element | None) -> Page:
+    """Return a page without content that has the properties which the children of an element
+    state: title, description and keywords.
+    """
     stated: dict[str, str] = {}
     for element in parent if parent is not None else ():
         text = " ".join(clean_text(element.text or "").split())
@@ -262,8 +252,10 @@ def read_properties(parent: Element | None) -> Properties:
     keywords = stated.get("keywords") or stated.get("keyword", "")
     words = (word.strip() for word in keywords.replace(";", ",").split(","))
     description = stated.get("subject", "")
-    return Properties(
-        title=choose_title(stated.get("title", "")),
+    return Page(
+        "",
+        choose_title(stated.get("title", "")),
+        (),
         description="" if _LEFT_BY_PROGRAMS.match(description) else description,
         keywords=tuple(word for word in words if word)[:64],
     )
@@ -272,21 +264,20 @@ def read_properties(parent: Element | None) -> Properties:
 def make_page(
     source: str,
     archive: ZippedXml,
-    stated: Properties,
+    stated: Page,
     title: str,
     blocks: Iterable[Block],
     links: Iterable[tuple[str, str]],
     left_out: LeftOutCounts,
 ) -> Page:
     """Return the page of a file with its properties; the parts with macros are counted."""
-    macros = sum(1 for name in archive.names("") if _MACROS.match(name))
+    macros = sum(1 for name in archive if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
-    return Page(
-        source,
-        title,
-        tuple(blocks),
-        description=stated.description,
-        keywords=stated.keywords,
+    return replace(
+        stated,
+        source=source,
+        title=title,
+        blocks=tuple(blocks),
         links=tuple(links),
         left_out=left_out.list(),
     )
@@ -320,11 +311,6 @@ def choose_title(stated: str) -> str:
     title = " ".join(clean_text(stated).split()).strip("() ")
     match = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
     return "" if match else title
-
-
-@lru_cache(maxsize=4096)
-def _local_name(name: str) -> str:
-    return name.rpartition("}")[2]
 
 
 def _explain_old_file(data: bytes, expected: str) -> str:

@@ -406,8 +406,9 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
         f"\ufeff<?xml version='1.0'?><office:document {NAMES} xmlns:dc='d'><office:meta>"
         "<dc:subject>Terms</dc:subject></office:meta><office:master-styles><style:master-page><style:header>"
         "<text:p>Rev. B</text:p></style:header></style:master-page></office:master-styles>"
-        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>iVBO "
-        "</office:binary-data></draw:image></draw:frame><draw:frame><draw:object><office:document>"
+        "<office:body><office:text><text:p>Figure<draw:frame><draw:image><office:binary-data>"
+        "iVBORw0K Ggo=</office:binary-data></draw:image></draw:frame><draw:frame><draw:object>"
+        "<office:document>"
         f"<office:body><office:spreadsheet>{sheet}</table:table-cell></table:table-row>"
         "</table:table></office:spreadsheet></office:body></office:document></draw:object>"
         "</draw:frame></text:p></office:text></office:body></office:document>"
@@ -417,7 +418,7 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
 
     assert page.description == "Terms"
     assert [block.text for block in page.blocks] == ["Rev. B", "Figure", "", "S", "5"]
-    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBO"]
+    assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBORw0KGgo="]
 
 
 def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
@@ -432,6 +433,39 @@ def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
     )
 
     assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]
+
+
+CHART_ROW = (
+    "<table:table-row><table:table-cell><text:p>North</text:p></table:table-cell>"
+    "<table:table-cell><text:p>{}</text:p></table:table-cell></table:table-row>"
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "shown", "left_out"),
+    [
+        (f"<table:table>{CHART_ROW.format(7)}</table:table>", "| North | 7 |", 0),
+        (f"<table:table>{CHART_ROW.format('NaN')}</table:table>", "North", 1),
+        ("<table:table/>", "Pumps", 1),
+        ("", "Pumps", 1),
+    ],
+)
+def test_a_chart_without_values_is_counted(table: str, shown: str, left_out: int) -> None:
+    chart = (
+        f"<office:chart><chart:chart xmlns:chart='c'><chart:title><text:p>Pumps</text:p>"
+        f"</chart:title>{table}</chart:chart></office:chart>"
+    )
+    page = read_parts(
+        "<office:text><text:p><draw:frame><draw:object xmlns:xlink='x' xlink:href='./Object 1'/>"
+        "</draw:frame></text:p></office:text>",
+        **{"Object 1/content.xml": chart},
+    )
+
+    assert page.content.startswith("Pumps")
+    assert page.content.endswith(shown)
+    assert [str(part) for part in page.left_out] == [
+        "1 chart left out (Pumps): the file stores no values of it"
+    ] * left_out
 
 
 def test_a_locked_file_is_skipped_with_the_reason() -> None:
@@ -461,7 +495,11 @@ COLOURS = (
 FILLS = "".join(
     f'<style:style style:name="{name}" style:family="graphic"><style:graphic-properties '
     f'draw:fill="{kind}" draw:fill-color="{colour}"/></style:style>'
-    for name, kind, colour in (("none", "none", ""), ("navy", "solid", "#000080"))
+    for name, kind, colour in (
+        ("none", "none", ""),
+        ("navy", "solid", "#000080"),
+        ("paper", "solid", "#ffffff"),
+    )
 )
 
 
@@ -483,6 +521,15 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it() -> N
     assert page.content.split() == ["Fee", "Fee", "5", "Fee", "6"]
     assert [(part.what, part.count) for part in page.left_out] == [("hidden passage", 1)]
     assert drawn.content.split() == ["Fee", "4", "Fee", "5", "Fee", "6"]
+
+
+@pytest.mark.parametrize(("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4")])
+def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
+    box = f'<draw:frame draw:style-name="{fill}"><draw:text-box>{white("4")}</draw:text-box>'
+
+    page = read(f"<office:text><text:p>{box}</draw:frame></text:p></office:text>", COLOURS + FILLS)
+
+    assert page.content == shown
 
 
 @pytest.mark.parametrize("page_style", ["", "blue"])

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from knowledge.documents.office import docx, pptx
-from knowledge.documents.page import Page
+from knowledge.documents.page import LeftOut, Page
+from knowledge.documents.pictures import collect_pictures
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
@@ -194,6 +195,21 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it(
     assert bool(page.left_out) == (not shown)
 
 
+@pytest.mark.parametrize(("fill", "shown"), [("FFFFFF", ""), ("1F3864", "Pay 5.")])
+def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
+    body = (
+        '<w:p><w:r><w:t>Visible.</w:t></w:r><w:r><w:drawing><wp:anchor xmlns:wp="wp">'
+        f'<wps:wsp xmlns:wps="wps"><wps:spPr><a:solidFill><a:srgbClr val="{fill}"/></a:solidFill>'
+        f"</wps:spPr><wps:txbx><w:txbxContent>{paragraph('Pay 5.', run=WHITE)}</w:txbxContent>"
+        "</wps:txbx></wps:wsp></wp:anchor></w:drawing></w:r></w:p>"
+    )
+
+    page = read_body(body)
+
+    assert page.content == f"Visible.\n\n{shown}".strip()
+    assert bool(page.left_out) == (not shown)
+
+
 def test_white_spaces_still_indent_code() -> None:
     code = '<w:rPr><w:rFonts w:ascii="Consolas"/>{}</w:rPr>'
     white = f"{code.format(WHITE[7:-8])}<w:t>    </w:t></w:r><w:r>{code.format('')}"
@@ -230,9 +246,9 @@ def test_controls_readings_and_charts_of_a_paragraph_with_a_deleted_end_are_not_
         ("form control", 1),
     ]
     assert [block.text.split("\n")[0] for block in page.blocks] == [
+        "See below.",
         "Pumps",
         "|  | 2024 |",
-        "See below.",
     ]
 
 
@@ -502,6 +518,22 @@ def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
     assert "| North | 40% |" in linked.content
 
 
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        '<w:drawing><a:blipFill><a:blip r:embed="image1.emf"/></a:blipFill></w:drawing>',
+        '<w:drawing><a:blipFill><a:blip r:link="image1.emf"/></a:blipFill></w:drawing>',
+        '<w:pict><v:imagedata xmlns:v="v" r:id="image1.emf"/></w:pict>',
+    ],
+)
+def test_a_picture_that_cannot_be_shown_is_counted_even_without_a_caption(drawing: str) -> None:
+    body = f"<w:p><w:r><w:t>Pump</w:t>{drawing}</w:r></w:p>"
+
+    page = collect_pictures(read_body(body, {"image1.emf": "\x01\0\0\0 EMF"}), {})
+
+    assert page.left_out == (LeftOut("picture", 1, "the format is not supported"),)
+
+
 def test_a_diagram_is_a_list_in_its_order() -> None:
     points = "".join(
         f'<pt modelId="{name}"><t><p><r><t>{text}</t></r></p></t></pt>'
@@ -513,7 +545,9 @@ def test_a_diagram_is_a_list_in_its_order() -> None:
     )
     data = f"<dataModel><ptLst>{points}</ptLst><cxnLst>{connections}</cxnLst></dataModel>"
 
-    page = read_body('<w:p><w:r><relIds r:dm="data1.xml"/></w:r></w:p>', data1__xml=data)
+    page = read_body(
+        '<w:p><w:r><w:drawing><relIds r:dm="data1.xml"/></w:drawing></w:r></w:p>', data1__xml=data
+    )
 
     assert [block.text for block in page.blocks] == ["- Lead", "  - Team", "- Director"]
 

@@ -91,6 +91,46 @@ def test_boxes_that_form_a_grid_are_read_row_by_row(order: Sequence[int]) -> Non
     assert [block.text for block in read(deck).blocks] == ["Slide 1", "A0", "A1", "B0", "B1"]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2)])
+@pytest.mark.parametrize("heights", [(0.4, 0.4, 0.4), (0.4, 0.8, 0.5)])
+@pytest.mark.parametrize(
+    "parts", [("Plan {}", "for teams {}", "5{} M"), ("9{} %", "of orders {}", "Rate {}")]
+)
+def test_the_parts_of_a_card_stay_together_in_whichever_order_they_were_drawn(
+    order: Sequence[int], heights: Sequence[float], parts: Sequence[str]
+) -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for at, (part, height) in enumerate(zip(parts, heights, strict=True)):
+        for card in order:
+            top = 1 + 3 * (card // 2) + sum(heights[:at])
+            place = (Inches(1 + 3 * (card % 2)), Inches(top), Inches(2), Inches(height))
+            slide.shapes.add_textbox(*place).text_frame.text = part.format(card)
+
+    texts = [block.text for block in read(deck).blocks[1:]]
+
+    assert texts == [part.format(card) for card in range(4) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (("Build", "Learn", "Plan"), ["Plan", "Learn", "Build"]),
+        (("שלוש", "שתיים", "אחת"), ["שלוש", "שתיים", "אחת"]),
+    ],
+)
+def test_boxes_in_a_row_are_read_in_the_direction_of_their_text(
+    texts: Sequence[str], shown: list[str]
+) -> None:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for at, text in enumerate(texts):
+        place = (Inches(7 - 3 * at), Inches(1), Inches(2), Inches(1))
+        slide.shapes.add_textbox(*place).text_frame.text = text
+
+    assert [block.text for block in read(deck).blocks[1:]] == shown
+
+
 @pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
 def test_placeholders_are_read_in_the_order_of_their_layout(order: Sequence[int]) -> None:
     deck = pptx.Presentation()

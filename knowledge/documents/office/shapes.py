@@ -1,0 +1,299 @@
+"""The shapes of slides and sheets: their places, their order, and what is behind the text of each.
+
+What is behind a text is the fill of its shape, or else the background of the slide. Text of an
+unknown colour, or on something unknown such as a picture, is kept.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
+from typing import NamedTuple
+from unicodedata import bidirectional
+from xml.etree.ElementTree import Element
+
+from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first, to_length
+from knowledge.documents.page import LeftOutCounts
+
+MOST_SHAPES = 1000
+"""Maximum number of shapes of a slide whose places are compared."""
+_FILLS = ("noFill", "solidFill", "gradFill", "blipFill", "pattFill", "grpFill")
+_SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
+_VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
+_FIRST_OF_THEME = "1001"
+_WHITE = "FFFFFF"
+_NAMES_ON_SHEETS = {"bg1": "lt1", "tx1": "dk1", "bg2": "lt2", "tx2": "dk2"}
+_KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
+"""Placeholders of slides, with those of their masters."""
+
+
+class Box(NamedTuple):
+    """The place and the size of a shape, in the unit of its file."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class _Placed(NamedTuple):
+    """A shape, its position in the file, and its box."""
+
+    at: int
+    shape: Element
+    box: Box
+
+
+_Row = Sequence[_Placed]
+
+
+class _Colours:
+    """The colours of a slide in hexadecimal digits, by its theme and the map of its master."""
+
+    def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
+        self._scheme = find_child(theme, "themeElements", "clrScheme")
+        self._fills = find_child(theme, "themeElements", "fmtScheme", "bgFillStyleLst")
+        paths = ("clrMapOvr/overrideClrMapping", "clrMap")
+        maps = (stated.attrib for path in paths for part in parts for stated in part.findall(path))
+        self._names = next(maps, _NAMES_ON_SHEETS)
+        self._parts = parts
+
+    def read(self, parent: Element | None) -> str | None:
+        """Return the colour that an element contains, or None if it is not known."""
+        colour = next(iter(parent if parent is not None else ()), None)
+        if colour is not None and colour.tag == "schemeClr" and not len(colour):
+            name = colour.get("val", "")
+            colour = next(iter(find_child(self._scheme, self._names.get(name, name)) or ()), None)
+        if colour is None or len(colour):
+            return None
+        if colour.tag == "prstClr":
+            return _WHITE if colour.get("val") == "white" else None
+        return colour.get(_VALUES.get(colour.tag, ""), "").upper() or None
+
+    def read_fill(self, properties: Element | None) -> str | None:
+        """Return the fill that properties state: empty for none, None if it is not known."""
+        stated = find_first(properties, *_FILLS)
+        if stated is None or stated.tag not in ("noFill", "solidFill"):
+            return None
+        return self.read(stated) if stated.tag == "solidFill" else ""
+
+    def find_fill(self, chain: Sequence[Element]) -> str | None:
+        """Return the fill of a shape, or that of those from which it inherits."""
+        for shape in chain:
+            properties = shape.find("spPr") if shape.tag == "sp" else None
+            if find_first(properties, *_FILLS) is not None:
+                return self.read_fill(properties)
+            if shape.tag != "sp" or shape.find("style") is not None:
+                return None
+        return ""
+
+    def find_page(self) -> str | None:
+        """Return the background of the slide."""
+        background = next((bg for part in self._parts for bg in part.findall("cSld/bg")), None)
+        if background is None:
+            return _WHITE
+        if (own := background.find("bgPr")) is not None:
+            fill = self.read_fill(own)
+            return _WHITE if fill == "" else fill
+        reference = background.find("bgRef")
+        is_first = reference is not None and reference.get("idx") == _FIRST_OF_THEME
+        fill_of_theme = next(iter(self._fills if self._fills is not None else ()), None)
+        is_plain = fill_of_theme is not None and fill_of_theme.tag == "solidFill"
+        return self.read(reference) if is_first and is_plain else None
+
+
+def order_shapes(
+    shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
+) -> list[Element]:
+    """Return shapes in the order of their file, but those that form a grid row by row, or card by
+    card.
+
+    The shapes of a row have the same top and the same height. Cards consist of rows in the same
+    columns that differ, such as headings above numbers. A single row is only sorted if its shapes
+    follow each other, because others may belong to them.
+    """
+    ordered = list(shapes)
+    rows: dict[tuple[float, float], list[_Placed]] = {}
+    for at, shape in enumerate(ordered):
+        box = find_box(shape)
+        if box is not None and box.height:
+            rows.setdefault((box.top, box.height), []).append(_Placed(at, shape, box))
+    for grid in _list_grids(row for _, row in sorted(rows.items()) if len(row) > 1):
+        slots = sorted(placed.at for row in grid for placed in row)
+        if len(grid) == 1 and slots[-1] - slots[0] >= len(slots):
+            continue
+        period = _find_period(grid)
+        places = {
+            placed.at: (at // period, column, at)
+            for at, row in enumerate(grid)
+            for column, placed in enumerate(row)
+        }
+        shapes_of_grid = [ordered[at] for at in sorted(places, key=lambda at: places[at])]
+        for slot, shape in zip(slots, shapes_of_grid, strict=True):
+            ordered[slot] = shape
+    return ordered
+
+
+def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
+    """Return the box of a shape of a slide, or that of the placeholder in its layout or master from
+    which it inherits, or None.
+    """
+    for element in (shape, *list_inherited(shape, bases)):
+        frame = find_first(element, "spPr/xfrm", "grpSpPr/xfrm", "xfrm")
+        place, size = find_child(frame, "off"), find_child(frame, "ext")
+        if place is not None and size is not None:
+            lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
+            return Box(*map(to_length, lengths))
+    return None
+
+
+def find_placeholder(shape: Element) -> Element | None:
+    """Return the element that makes a shape a placeholder, or None."""
+    return find_child(next(shape.iter("nvPr"), None), "ph")
+
+
+def list_inherited(shape: Element, bases: Iterable[Element]) -> Iterator[Element]:
+    """Yield the placeholders of the layout and of the master from which a shape inherits."""
+    own = find_placeholder(shape)
+    for part in bases if own is not None else ():
+        name, default = ("idx", "0") if part.tag == "sldLayout" else ("type", "obj")
+        for other in part.iter("sp"):
+            stated = find_placeholder(other)
+            if stated is not None and own is not None:
+                kinds = (element.get(name, default) for element in (stated, own))
+                if len({_KINDS.get(kind, kind) for kind in kinds}) == 1:
+                    yield other
+                    break
+
+
+def find_backgrounds(
+    shapes: Iterable[tuple[str | None, Box | None]], page: str | None, below: Iterable[Box | None]
+) -> list[str | None]:
+    """Return the colour behind the text of each shape, or None if it is not known.
+
+    `shapes` are in the order in which they are drawn: the fill of each, empty for none and None
+    for an unknown one, and its place. `page` is the colour of the page, and `below` are the places
+    of what else is on it. All colours are unknown if there are too many shapes to compare them.
+    """
+    covered, places = list(below), list(shapes)
+    if len(covered) + len(places) > MOST_SHAPES:
+        return [None] * len(places)
+    backgrounds: list[str | None] = []
+    for fill, box in places:
+        if fill == "":
+            is_free = not any(_overlap(box, other) for other in covered)
+            backgrounds.append(page if is_free else None)
+        else:
+            backgrounds.append(fill)
+            covered.append(box)
+    return backgrounds
+
+
+def remove_invisible_text(
+    slide: Element, bases: Sequence[Element], theme: Element | None, left_out: LeftOutCounts
+) -> None:
+    """Remove the runs of a slide that have the colour of their background, and count them.
+
+    `bases` are its layout and its master.
+    """
+    colours = _Colours([slide, *bases], theme)
+    below = [
+        find_box(shape)
+        for part in bases
+        for shape in _list_shapes(part)
+        if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
+    ]
+    shapes = list(_list_shapes(slide))
+    fills = [colours.find_fill([shape, *list_inherited(shape, bases)]) for shape in shapes]
+    boxes = [find_box(shape, bases) for shape in shapes]
+    backgrounds = find_backgrounds(zip(fills, boxes, strict=True), colours.find_page(), below)
+    for shape, background in zip(shapes, backgrounds, strict=True):
+        if shape.tag == "sp":
+            _remove(shape, background, colours, left_out)
+        for inner in shape.iter("sp") if shape.tag == "grpSp" else ():
+            _remove(inner, colours.find_fill([inner]) or None, colours, left_out)
+        for cell in shape.iter("tc"):
+            _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
+
+
+def remove_invisible_text_on_sheet(
+    drawing: Element, page: str | None, theme: Element | None, left_out: LeftOutCounts
+) -> None:
+    """Remove the runs of the shapes on a sheet that have the colour of their background.
+
+    `page` is the colour of its cells, or None if it is not known.
+    """
+    colours = _Colours((), theme)
+    shapes = [shape for anchor in drawing for shape in anchor if shape.tag in _SHAPES]
+    boxes = [find_box(shape) for shape in shapes]
+    # Programs that state the place of a shape only by cells write a box without a size.
+    sized = (box if box is not None and box.width and box.height else None for box in boxes)
+    fills = (colours.find_fill([shape]) for shape in shapes)
+    backgrounds = find_backgrounds(zip(fills, sized, strict=True), page, ())
+    for shape, background in zip(shapes, backgrounds, strict=True):
+        for inner in shape.iter("sp"):
+            fill = background if inner is shape else colours.find_fill([inner]) or None
+            _remove(inner, fill, colours, left_out)
+
+
+def _overlap(one: Box | None, other: Box | None) -> bool:
+    """Return whether two shapes may overlap; one whose box is not known may be anywhere."""
+    if one is None or other is None:
+        return True
+    return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
+        one.top, other.top
+    ) < min(one.top + one.height, other.top + other.height)
+
+
+def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Yield rows from top to bottom by grids: of one height, or in the same columns."""
+    grid: list[_Row] = []
+    for row in rows:
+        text = "".join(letter for placed in row for letter in placed.shape.itertext())
+        is_right_to_left = bidirectional(next(filter(str.isalpha, text), "a")) != "L"
+        row = sorted(row, key=lambda placed: placed.box.left, reverse=is_right_to_left)
+        if grid and not (row[0].box.height == grid[-1][0].box.height or _is_below(row, grid[-1])):
+            yield grid
+            grid = []
+        grid.append(row)
+    if grid:
+        yield grid
+
+
+def _find_period(grid: Sequence[_Row]) -> int:
+    """Return the number of rows of each card of a grid; 1 if it is read row by row."""
+    heights = [row[0].box.height for row in grid]
+    kinds = [{_begins_with_digit(placed.shape) for placed in row} for row in grid]
+    has_values_only = {True} in kinds and {False} in kinds and {True, False} not in kinds
+    if not has_values_only and any(above == below for above, below in pairwise(heights)):
+        return 1
+    rows = list(zip(heights, kinds if has_values_only else repeat(None), strict=False))
+    return next(at for at in range(1, len(rows) + 1) if rows[at:] == rows[:-at])
+
+
+def _is_below(row: _Row, above: _Row) -> bool:
+    """Return whether the shapes of a row are below those of another one."""
+    middles = (
+        (upper.box, lower.box.left + lower.box.width / 2)
+        for upper, lower in zip(above, row, strict=False)
+    )
+    return len(row) == len(above) and all(
+        box.left <= middle <= box.left + box.width for box, middle in middles
+    )
+
+
+def _begins_with_digit(shape: Element) -> bool:
+    return next(filter(str.isalnum, "".join(shape.itertext())), "").isdigit()
+
+
+def _remove(
+    shape: Element, background: str | None, colours: _Colours, left_out: LeftOutCounts
+) -> None:
+    for paragraph in shape.iter("p"):
+        for run in [part for part in paragraph if part.tag in ("r", "fld")]:
+            colour = colours.read(find_child(run, "rPr", "solidFill"))
+            if colour is not None and colour == background:
+                paragraph.remove(run)
+                left_out.add("hidden passage", BACKGROUND, bool("".join(run.itertext()).strip()))
+
+
+def _list_shapes(part: Element) -> Iterator[Element]:
+    return (shape for shape in part.findall("cSld/spTree/*") if shape.tag in _SHAPES)
