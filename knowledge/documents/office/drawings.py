@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.notation import Formula, Script, Span, join_spans, write_formula
+from knowledge.documents.notation import (
+    Formula,
+    Script,
+    Span,
+    join_spans,
+    keep_lines,
+    write_formula,
+)
 from knowledge.documents.office.number_format import format_number
 from knowledge.documents.office.symbols import replace_symbols
 from knowledge.documents.office.zipped_xml import (
@@ -71,17 +78,17 @@ def read_graphics(
 
 
 def read_drawing_text(paragraph: Element) -> str:
-    """Return the text of a paragraph of a slide or a shape on one line."""
+    """Return the text of a paragraph of a slide or a shape, with its tabs and line breaks."""
     spans: list[Span] = []
     for element in paragraph:
         name = element.tag
         if name in ("r", "fld"):
             spans += _read_run(element)
         elif name == "br":
-            spans.append(Span(" "))
+            spans.append(Span("\n"))
         else:
             spans += (Span(write_omml(formula)) for formula in element.iter("oMath"))
-    return " ".join(join_spans(spans).split())
+    return join_spans(spans)
 
 
 def read_mathml(element: Element, depth: int = 0) -> Formula:
@@ -127,7 +134,7 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
     title = " ".join(
         text
         for paragraph in find_all(find_child(chart, "title"), "p")
-        if (text := read_drawing_text(paragraph))
+        if (text := keep_lines(read_drawing_text(paragraph)))
     )
     if title:
         yield Block(BlockKind.TEXT, title)
@@ -177,7 +184,9 @@ def _write_diagram(root: Element) -> Iterator[Block]:
     """Yield the texts of a diagram as a list; subordinate texts are indented."""
     texts = {
         point.get("modelId", ""): " ".join(
-            text for paragraph in point.iter("p") if (text := read_drawing_text(paragraph))
+            text
+            for paragraph in point.iter("p")
+            if (text := keep_lines(read_drawing_text(paragraph)))
         )
         for point in find_all(root.find("ptLst"), "pt")
         if point.get("type", "node") in ("node", "asst", "doc")

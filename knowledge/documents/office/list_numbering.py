@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import write_number
+from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
@@ -49,7 +50,8 @@ LEVELS = 9
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The numbering of one list level; `text` contains `%1` for the number of the first level.
+    """The numbering of one list level; `text` contains `%1` for the number of the first level, or
+    is the label of a bullet.
 
     `restart`: paragraphs of the levels before this one restart its numbers. `is_legal`: numbers of
     all levels are written as digits, with the zero of `01` if their style has one.
@@ -101,7 +103,7 @@ class Numbering:
         return next(matching, None) if paragraph_style else None
 
     def count(self, list_id: str, level: int) -> str | None:
-        """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
+        """Return the label of the next paragraph: `4.2`, `(a)`, that of a bullet, or None."""
         name, levels = self._lists.get(list_id, ("", {}))
         if level not in levels or level >= LEVELS:
             return None
@@ -123,7 +125,7 @@ def count_item(
 
     `counts` are the numbers that the levels have reached; `start` is a number that the item states.
     """
-    definition = levels.get(level, Level("bullet", ""))
+    definition = levels.get(level, Level("bullet", "-"))
     for at, other in levels.items():
         if at < level and counts[at] is None:
             counts[at] = other.start
@@ -146,7 +148,7 @@ def count_item(
         return written
 
     is_bullet = definition.style == "bullet"
-    return "-" if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
+    return definition.text if is_bullet else _PLACEHOLDER.sub(number, definition.text).strip()
 
 
 def write_list_number(number: int, style: str) -> str:
@@ -186,7 +188,7 @@ def _read_levels(parent: Element) -> dict[int, Level]:
     return {
         to_number(level.get("ilvl")): Level(
             style=_read_style(level),
-            text=get_value(level, "lvlText") or "",
+            text=_read_text(level),
             start=to_number(get_value(level, "start")),
             restart=to_number(get_value(level, "lvlRestart"), LEVELS),
             is_legal=is_on(level, "isLgl"),
@@ -195,6 +197,14 @@ def _read_levels(parent: Element) -> dict[int, Level]:
         for level in parent.findall("lvl")
         if level.find("lvlText") is not None
     }
+
+
+def _read_text(level: Element) -> str:
+    """Return the text of a label with its placeholders, or the label of a bullet."""
+    text = get_value(level, "lvlText") or ""
+    typeface = find_child(level, "rPr", "rFonts")
+    names = "" if typeface is None else typeface.get("ascii", "")
+    return write_bullet(text, names) if _read_style(level) == "bullet" else text
 
 
 def _override(number: Element, levels: Mapping[int, Level]) -> dict[int, Level]:

@@ -7,7 +7,8 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span
 from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
-from knowledge.documents.office.zipped_xml import count, to_number
+from knowledge.documents.office.symbols import write_bullet
+from knowledge.documents.office.zipped_xml import count, find_child, to_number
 from knowledge.documents.page import LeftOutCounts
 
 _OUTLINE = "#outline"
@@ -128,6 +129,13 @@ class Styles:
         """Return whether a paragraph of a style is preformatted."""
         names = self._names(name)
         return any("Preformatted" in part or part == "Source_20_Code" for part in names)
+
+    def count_tab_stops(self, name: str) -> int:
+        """Return the number of tab stops of paragraphs in a style."""
+        stated = (
+            stops for style in self._chain("paragraph", name) for stops in style.iter("tab-stops")
+        )
+        return len(next(stated, ()))
 
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
@@ -261,7 +269,12 @@ def _read_levels(style: Element) -> dict[int, Level]:
         if element.get("num-letter-sync") == "true":
             kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
         start = to_number(element.get("start-value"), 1)
-        levels[at - 1] = Level(kind, f"{before}{number}{after}", start)
+        text = f"{before}{number}{after}"
+        if kind == "bullet":
+            typeface = find_child(element, "text-properties")
+            names = "" if typeface is None else typeface.get("font-name", "")
+            text = write_bullet(element.get("bullet-char", ""), names)
+        levels[at - 1] = Level(kind, text, start)
     return levels
 
 

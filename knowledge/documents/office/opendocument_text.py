@@ -5,7 +5,7 @@ from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.notation import Script, join_spans, write_formula
+from knowledge.documents.notation import Script, join_spans, keep_lines, write_formula
 from knowledge.documents.office.drawings import NO_VALUES, read_mathml
 from knowledge.documents.office.opendocument_styles import PLAIN, ColouredSpan, ListNumbers, Styles
 from knowledge.documents.office.zipped_xml import (
@@ -18,6 +18,7 @@ from knowledge.documents.office.zipped_xml import (
 )
 from knowledge.documents.page import Anchors, Block, BlockKind, LeftOutCounts, Picture, make_item
 from knowledge.documents.pictures import decode, hold_picture
+from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import MOST_COLUMNS, Cell, unfold_tables, write_table
 
 HIDDEN = "hidden in the file"
@@ -67,6 +68,7 @@ class BodyReader:
         self._anchors = Anchors()
         self._base = PLAIN
         self._lists = ListNumbers(self._styles, self.left_out)
+        self._tabbed: list[TabbedLine] = []
         self._notes: list[tuple[str, Element]] = []
         self._drawn: list[Element] = []
         self._caption = ""
@@ -123,8 +125,17 @@ class BodyReader:
                 code.append(join_spans(self._spans(child, PLAIN)))
             else:
                 yield from end_code(code)
-                yield from self._block(child)
-        yield from end_code(code)
+                tabbed = len(self._tabbed)
+                blocks = list(self._block(child))
+                if len(self._tabbed) == tabbed:
+                    yield from self._end_tabbed()
+                yield from blocks
+        yield from (*end_code(code), *self._end_tabbed())
+
+    def _end_tabbed(self) -> Iterator[Block]:
+        lines, self._tabbed = self._tabbed, []
+        yield from write_tabbed_lines(lines, self.left_out)
+        yield from self._show_drawings() if lines else ()
 
     def _block(self, element: Element) -> Iterator[Block]:
         if self._leaves_out(element):
@@ -156,8 +167,14 @@ class BodyReader:
         return is_hidden
 
     def _paragraph(self, element: Element) -> Iterator[Block]:
-        text = self._line(element)
+        spaced = self._read_spaced(element)
+        text = keep_lines(spaced)
         style = element.get("style-name", "")
+        stops = self._styles.count_tab_stops(style)
+        rows = [TabbedLine(line, stops) for line in spaced.split("\n")]
+        if element.tag == "p" and not self._lists.depth and are_rows(rows):
+            self._tabbed += rows
+            return
         if text and element.tag == "h":
             depth = min(count(element, "outline-level"), 6)
             label = self._lists.label_heading(element, style)
@@ -218,9 +235,9 @@ class BodyReader:
     def _cell(self, cell: Element, outer: ColouredSpan) -> str:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
         notes = (line for note in cell.findall("annotation") for line in note.iter("p"))
-        note = " ".join(filter(None, map(self._line, notes)))
+        note = "\n".join(filter(None, map(self._line, notes)))
         texts = (*self._cell_lines(cell, outer), f"[{note}]" if note else "")
-        return " ".join(filter(None, texts))
+        return "\n".join(filter(None, texts))
 
     def _cell_lines(self, parent: Element, outer: ColouredSpan) -> Iterator[str]:
         for part in parent:
@@ -294,19 +311,24 @@ class BodyReader:
         yield from write_table(rows)
 
     def _line(self, element: Element, outer: ColouredSpan | None = None) -> str:
-        """Return the text of a paragraph on one line; text that nobody can see is counted."""
+        """Return the text of a paragraph in its lines; text that nobody can see is counted."""
+        return keep_lines(self._read_spaced(element, outer))
+
+    def _read_spaced(self, element: Element, outer: ColouredSpan | None = None) -> str:
+        """Return the text of a paragraph with its spaces, tabs and line breaks."""
         base = self._base if outer is None else outer
         style = self._styles.find_span("paragraph", element.get("style-name"), base)
         spans = list(self._spans(element, style))
         shown = [span for span in spans if not span.is_invisible()]
         self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
-        return " ".join(clean_text(join_spans(shown)).split())
+        return clean_text(join_spans(shown))
 
     def _spans(self, element: Element, outer: ColouredSpan) -> Iterator[ColouredSpan]:
-        yield replace(outer, text=element.text or "")
+        # A line break of the file itself is a space.
+        yield replace(outer, text=(element.text or "").replace("\n", " "))
         for child in element:
             yield from self._read_child(child, outer)
-            yield replace(outer, text=child.tail or "")
+            yield replace(outer, text=(child.tail or "").replace("\n", " "))
 
     def _read_child(self, child: Element, outer: ColouredSpan) -> Iterator[ColouredSpan]:
         name = child.tag

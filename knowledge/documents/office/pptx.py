@@ -6,10 +6,12 @@ their layouts and masters) precedes them once, without slide numbers.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.notation import write_number
+from knowledge.documents.notation import keep_lines, write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.shapes import (
     MOST_SHAPES,
@@ -18,6 +20,7 @@ from knowledge.documents.office.shapes import (
     order_shapes,
     remove_invisible_text,
 )
+from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count,
@@ -32,6 +35,7 @@ from knowledge.documents.office.zipped_xml import (
     write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
+from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import Cell, write_table
 
 _EXPECTED = "a PowerPoint presentation"
@@ -48,6 +52,15 @@ _BORDERS = {
     "Period": ("", "."),
     "Minus": ("- ", " -"),
 }
+
+
+class _Paragraph(NamedTuple):
+    """A paragraph of a shape: its level, its text, its label, and its lines with their tabs."""
+
+    level: int
+    text: str
+    label: str
+    lines: Sequence[TabbedLine]
 
 
 class _SlideReader:
@@ -116,7 +129,7 @@ class _SlideReader:
                 self.left_out.add("hidden shape", _HIDDEN)
             elif element.tag == "sp":
                 if _placeholder(element) not in _TITLES | _FURNITURE:
-                    yield from _write_paragraphs(element)
+                    yield from _write_paragraphs(element, self.left_out)
             elif element.tag == "pic":
                 pictures = tuple(find_drawn(element, self._archive, slide))
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
@@ -134,8 +147,8 @@ class _SlideReader:
     def _notes(self, slide: str) -> Iterator[Block]:
         for shape in find_all(self._parse_related(slide, "notesSlide"), "sp"):
             if _placeholder(shape) == "body":
-                for _, text, label in _paragraphs(shape):
-                    yield Block(BlockKind.TEXT, f"{label} {text}".strip())
+                for part in _paragraphs(shape):
+                    yield Block(BlockKind.TEXT, f"{part.label} {part.text}".strip())
 
 
 def read(data: bytes, source: str) -> Page:
@@ -183,7 +196,7 @@ def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator
 
 
 def _read_text(shape: Element) -> str:
-    return " ".join(text for _, text, _ in _paragraphs(shape))
+    return " ".join(part.text for part in _paragraphs(shape))
 
 
 def _is_hidden(shape: Element) -> bool:
@@ -191,29 +204,39 @@ def _is_hidden(shape: Element) -> bool:
     return properties is not None and properties.get("hidden") in ("1", "true")
 
 
-def _write_paragraphs(shape: Element) -> Iterator[Block]:
+def _write_paragraphs(shape: Element, left_out: LeftOutCounts) -> Iterator[Block]:
     is_body = _placeholder(shape) in ("body", "obj")
     paragraphs = list(_paragraphs(shape))
-    for level, text, label in paragraphs:
-        if label or (is_body and len(paragraphs) > 1):
-            yield make_item(label or "-", text, level)
-        else:
-            yield Block(BlockKind.TEXT, text)
+    for is_tabbed, group in groupby(paragraphs, key=_is_row):
+        if is_tabbed:
+            yield from write_tabbed_lines([line for part in group for line in part.lines], left_out)
+            continue
+        for part in group:
+            if part.label or (is_body and len(paragraphs) > 1):
+                yield make_item(part.label or "-", part.text, part.level)
+            else:
+                yield Block(BlockKind.TEXT, part.text)
 
 
-def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
-    """Yield the level, the text and the label of each paragraph that is not empty."""
+def _is_row(paragraph: _Paragraph) -> bool:
+    return not paragraph.label and are_rows(paragraph.lines)
+
+
+def _paragraphs(shape: Element) -> Iterator[_Paragraph]:
+    """Yield the paragraphs that are not empty."""
     counts: dict[int, tuple[str, int]] = {}
     body = shape.find("txBody")
     for paragraph in find_children(body, "p"):
         text = read_drawing_text(paragraph)
-        if not text:
+        if not text.strip():
             continue
         properties = paragraph.find("pPr")
         level = to_number(properties.get("lvl") if properties is not None else None)
-        bullet = find_first(properties, *_BULLETS)
-        if bullet is None:
-            bullet = find_first(find_child(body, "lstStyle", f"lvl{level + 1}pPr"), *_BULLETS)
+        styles = (properties, find_child(body, "lstStyle", f"lvl{level + 1}pPr"))
+        bullet, typeface = (
+            next((one for style in styles if (one := find_first(style, *names)) is not None), None)
+            for names in (_BULLETS, ("buFont",))
+        )
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
         if bullet is not None and bullet.tag == "buAutoNum":
@@ -224,8 +247,13 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
             label = _write_label(number, style)
         else:
             counts.pop(level, None)
-            label = "-" if bullet is not None and bullet.tag == "buChar" else ""
-        yield level, text, label
+            label = ""
+            if bullet is not None and bullet.tag == "buChar":
+                name = "" if typeface is None else typeface.get("typeface", "")
+                label = write_bullet(bullet.get("char", ""), name)
+        stops = len(find_child(properties, "tabLst") or ())
+        lines = [TabbedLine(line, stops) for line in text.split("\n")]
+        yield _Paragraph(level, keep_lines(text), label, lines)
 
 
 def _write_label(number: int, kind: str) -> str:
@@ -241,7 +269,7 @@ def _row(row: Element) -> list[Cell]:
         if cell.get("hMerge") in ("1", "true") or cell.get("vMerge") in ("1", "true"):
             # An element that spans this place states so itself.
             continue
-        lines = ((line, label.strip("-")) for _, line, label in _paragraphs(cell))
-        text = " ".join(f"{label} {line}".strip() for line, label in lines)
+        parts = _paragraphs(cell)
+        text = "\n".join(f"{part.label.strip('-')} {part.text}".strip() for part in parts)
         cells.append(Cell(text, count(cell, "gridSpan"), count(cell, "rowSpan")))
     return cells

@@ -19,6 +19,7 @@ _WINGDINGS = {
 }  # fmt: skip
 _TYPEFACES = {"symbol": _SYMBOL, "wingdings": _WINGDINGS}
 _PRIVATE = range(0xF000, 0xF100)
+_MARKS = frozenset("✓✔✅☑✗✘✕✖❌☒☐□")
 UNKNOWN = "\ufffd"
 """Placeholder for an unknown symbol, so that it is not omitted silently."""
 
@@ -30,6 +31,14 @@ def find_symbol(code: int, typeface: str) -> str:
     if known is None:
         return chr(code) if code not in _PRIVATE and 0x1F < code < 0xD800 else UNKNOWN
     return known.get(place, UNKNOWN)
+
+
+def write_bullet(text: str, typeface: str) -> str:
+    """Return the label of a list item without a number: `- ✓` for a check mark, a cross or a box,
+    which tell whether something is the case, and otherwise `-`.
+    """
+    mark = replace_symbols(text, typeface).strip()
+    return f"- {mark}" if mark in _MARKS else "-"
 
 
 def replace_symbols(text: str, typeface: str, symbols: str = "") -> str:

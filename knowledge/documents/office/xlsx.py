@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.notation import Script, Span
+from knowledge.documents.notation import Script, Span, keep_lines
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format
 from knowledge.documents.office.shapes import remove_invisible_text_on_sheet
@@ -176,7 +176,7 @@ class _WorkbookReader:
                 drawing = self._archive.parse(part.target)
                 remove_invisible_text_on_sheet(drawing, page, self._theme, self._left_out)
                 for shape in drawing.iter("txBody"):
-                    texts = (read_drawing_text(child) for child in shape.findall("p"))
+                    texts = (keep_lines(read_drawing_text(p)) for p in shape.findall("p"))
                     yield from (Block(BlockKind.TEXT, text) for text in texts if text)
                 yield from read_graphics(drawing, self._archive, part.target, self._left_out)
                 pictures = tuple(find_drawn(drawing, self._archive, part.target))

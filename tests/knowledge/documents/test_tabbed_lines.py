@@ -3,11 +3,15 @@
 import io
 
 import docx
+import pptx
 import pytest
 from docx.document import Document as WordDocument
 from docx.shared import Cm
 
 from knowledge.documents.office import docx as docx_reader
+from knowledge.documents.office import opendocument
+from knowledge.documents.office import pptx as pptx_reader
+from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.page import Page
 from knowledge.documents.tables import Cell, write_table
 
@@ -84,3 +88,45 @@ def test_values_that_are_stacked_in_cells_stay_beside_their_labels() -> None:
     assert block.text.split("\n")[2:] == [
         "| Rent | 500 |", "| Heating | 80 |", "| Deposit Keys | 3 rents 2; 1 |",
     ]  # fmt: skip
+
+
+def test_typed_tables_and_broken_lines_of_slides_and_open_documents_are_read_alike() -> None:
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    slide.shapes.add_textbox(
+        0, 0, 9, 9
+    ).text_frame.text = "Mill Street 5\v10115 Berlin\nWeek\tRoom 1\tRoom 2\nMonday\t10\t20"
+    file = io.BytesIO()
+    presentation.save(file)
+    paragraphs = "".join(
+        f"<text:p>{line}</text:p>"
+        for line in (
+            "Mill\nStreet 5<text:line-break/>10115 Berlin",
+            "Week<text:tab/>Room 1<text:tab/>Room 2",
+            "Monday<text:tab/>10<text:tab/>20",
+        )
+    )
+    names = "".join(
+        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text")
+    )
+    body = f"<office:body><office:text>{paragraphs}</office:text></office:body>"
+    flat = f"<office:document{names}>{body}</office:document>"
+
+    pages = (
+        pptx_reader.read(file.getvalue(), "a.pptx"),
+        opendocument.read(flat.encode(), "a.fodt"),
+    )
+
+    for page in pages:
+        assert page.content.endswith(
+            "Mill Street 5\n10115 Berlin\n\n"
+            "| Week | Room 1 | Room 2 |\n|---|---|---|\n| Monday | 10 | 20 |"
+        )
+
+
+def test_bullets_that_are_check_marks_or_crosses_stay() -> None:
+    assert [write_bullet(text, "Wingdings") for text in ("\u00fc", "\uf0fb", "\uf0a7")] == [
+        "- ✓", "- ✗", "-",
+    ]  # fmt: skip
+    assert [write_bullet(text, "Arial") for text in ("☐", "•", "")] == ["- ☐", "-", "-"]
