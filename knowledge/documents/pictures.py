@@ -39,8 +39,12 @@ _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
 BEYOND_LIMITS = "the document has too many pictures, or too large ones"
 _NOT_PRESENT = "the file is not among the documents"
-_SIGNS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg",
-          b"GIF87a": "image/gif", b"GIF89a": "image/gif"}  # fmt: skip
+_SIGNS = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
 _UNKNOWN_FORMAT = "the format is not supported"
 
 
@@ -96,6 +100,7 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
     if not any(block.pictures for block in page.blocks):
         return page
     collection = _Collection(beside)
+    collection.left_out.take(page.left_out)
     blocks: list[Block] = []
     waiting: tuple[Picture, ...] = ()
     for block in page.blocks:
@@ -113,14 +118,11 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
         else:
             waiting = (*waiting, *own)
     blocks += _stand_alone(waiting)
-    left_out = LeftOutCounts()
-    left_out.take(page.left_out)
-    left_out.take(collection.left_out.list())
     return replace(
         page,
         blocks=tuple(blocks),
         files=tuple(collection.files.values()),
-        left_out=left_out.list(),
+        left_out=collection.left_out.list(),
     )
 
 
@@ -141,9 +143,7 @@ def recognise_type(data: bytes) -> str | None:
     """Return the media type of a picture, determined by its first bytes; None if it is not
     supported.
     """
-    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
-    known = (kind for sign, kind in _SIGNS.items() if data.startswith(sign))
-    return "image/webp" if is_webp else next(known, None)
+    return next((kind for kind, sign in _SIGNS.items() if sign.match(data)), None)
 
 
 def measure(data: bytes, media_type: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import io
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -53,17 +53,15 @@ class RecognisedText:
 Recognise = Callable[[Any], Sequence[RecognisedText]]
 """Returns the texts in a picture (a Pillow image)."""
 
-TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
+TOO_LITTLE_MEMORY = "recognising text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 _LEAST_SIDE = 100
 """Minimum size in pixels; smaller pictures have no readable text."""
 _LEAST_WORDS = 2
 _LONGEST_REASON = 200
-DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
-"""Exceptions that Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-_NO_TEXT = "no text was recognised in them"
-_NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
-_DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
+_NO_TEXT = "no text was recognised"
+_NO_TIME = "there was no time left to recognise its text; raise INGESTION_FILE_SECONDS"
+DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
 class _PictureReading:
@@ -106,7 +104,8 @@ class _PictureReading:
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 
     def _recognise_file(self, file: PictureFile) -> str:
-        text, reason = _recognise_stored(file, self._recognise) if has_time() else ("", _NO_TIME)
+        # A damaged picture is still shown, because a browser may be able to decode it.
+        text, reason = recognise_picture(partial(_open_stored, file), self._recognise)
         self._read += bool(text)
         if not text and reason != _NO_TEXT:
             self.left_out.add("picture text", reason)
@@ -123,7 +122,7 @@ class _PictureReading:
 def load_recogniser() -> Recognise | str:
     """Return the text recogniser of this process, or the reason why there is none."""
     if find_spec("rapidocr") is None:
-        return "to have their text recognised, install the extra refdesk[ocr]"
+        return "to have text in pictures recognised, install the extra refdesk[ocr]"
     if not _has_memory():
         return TOO_LITTLE_MEMORY
     try:
@@ -137,15 +136,22 @@ def load_recogniser() -> Recognise | str:
 def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
     """Return the lines of a page that is a picture, and the reason if there are none."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
+    return recognise_picture(lambda: page.render(scale=scale).to_pil(), recognise)
+
+
+def recognise_picture(opened: Callable[[], Any], recognise: Recognise) -> tuple[str, str]:
+    """Return the lines of a picture, and the reason if there are none.
+
+    `opened` returns the picture (a Pillow image), or raises one of `list_decoding_errors`.
+    """
+    if not _has_time():
+        return "", _NO_TIME
     try:
-        picture = page.render(scale=scale).to_pil()
+        picture = opened()
     except MemoryError:
         return "", TOO_LITTLE_MEMORY
-    return recognise_picture(picture, recognise)
-
-
-def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture (a Pillow image), and the reason if there are none."""
+    except list_decoding_errors():
+        return "", DAMAGED
     try:
         text = join_lines(recognise(picture))
     except MemoryError:
@@ -154,6 +160,16 @@ def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
         # A failed allocation of the runtime is one of its errors, recognisable only by its text.
         return "", f"the text recognition failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
+
+
+def list_decoding_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that Pillow raises for damaged data."""
+    from PIL.Image import DecompressionBombError
+
+    return (
+        DecompressionBombError, LookupError, OSError, OverflowError, SyntaxError, TypeError,
+        ValueError,
+    )  # fmt: skip
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:
@@ -168,13 +184,6 @@ def join_lines(texts: Sequence[RecognisedText]) -> str:
             lines.append([text])
     ordered = (sorted(line, key=lambda one: one.left) for line in lines)
     return "\n".join(" ".join(recognised_text.text for recognised_text in line) for line in ordered)
-
-
-def has_time() -> bool:
-    """Return whether enough processor time is left for the reader process to read another page."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
 
 
 def read_pictures(
@@ -202,19 +211,19 @@ def read_pictures(
     )
 
 
-def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture of a page, and the reason if there are none.
-
-    A damaged picture is still shown, because a browser may be able to decode it.
-    """
+def _open_stored(file: PictureFile) -> Any:
     from PIL import Image
 
-    try:
-        with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
-            opened.load()
-            return recognise_picture(opened, recognise)
-    except (*DAMAGED_PICTURE, Image.DecompressionBombError):
-        return "", _DAMAGED
+    opened = Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS)
+    opened.load()
+    return opened
+
+
+def _has_time() -> bool:
+    """Return whether enough processor time is left for the reader process to read another page."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
 
 
 def _has_memory() -> bool:

@@ -1,12 +1,11 @@
 """Reads values entered into the forms of a PDF and annotations on its pages."""
 
-import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.page import LeftOutCounts
-from knowledge.documents.pdf.page_objects import is_hidden, shift_page
+from knowledge.documents.pdf.page_objects import Box, read_text, shift_page
 from knowledge.documents.pdf.page_text import Segment
 
 if TYPE_CHECKING:
@@ -37,11 +36,10 @@ def take_annotations(
     taken: list[Segment] = []
     left = _MOST_CHARACTERS
     count = raw.FPDFPage_GetAnnotCount(page)
-    for at in range(count):
-        if at == _MOST_ANNOTATIONS or left < 0:
-            left_out.add("annotation", _TOO_MANY, count=count - at)
+    for annotation in _list_annotations(raw, page):
+        if left < 0:
             break
-        annotation = raw.FPDFPage_GetAnnot(page, at)
+        count -= 1
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
         if kind == raw.FPDF_ANNOT_WIDGET and document.formenv is not None:
@@ -51,12 +49,29 @@ def take_annotations(
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
             left_out.add(*COMMENT, count=bool(_read_contents(raw, annotation)))
         left -= len(shown)
-        if is_hidden(raw, annotation):
+        if _is_hidden(raw, annotation):
             left_out.add(*HIDDEN, count=len(shown.split()))
         elif shown:
             taken += _place(raw, page, annotation, shown, segments)
-        raw.FPDFPage_CloseAnnot(annotation)
+    left_out.add("annotation", _TOO_MANY, count=count)
     return taken
+
+
+def take_strikes(page: "PdfPage") -> Iterator[Box]:
+    """Yield the lines with which annotations strike text out."""
+    from pypdfium2 import raw
+
+    shift = shift_page(page)
+    quad = raw.FS_QUADPOINTSF()
+    for annotation in _list_annotations(raw, page):
+        is_strike = raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_STRIKEOUT
+        if not is_strike or _is_hidden(raw, annotation):
+            continue
+        for number in range(raw.FPDFAnnot_CountAttachmentPoints(annotation)):
+            raw.FPDFAnnot_GetAttachmentPoints(annotation, number, quad)
+            xs = quad.x1, quad.x2, quad.x3, quad.x4
+            middle = (quad.y1 + quad.y2 + quad.y3 + quad.y4) / 4
+            yield shift.on_rect(min(xs), middle, max(xs), middle)
 
 
 def _read_field(raw: Any, form: Any, annotation: Any) -> str:
@@ -69,25 +84,32 @@ def _read_field(raw: Any, form: Any, annotation: Any) -> str:
         return ""
     options = raw.FPDFAnnot_GetOptionCount(form, annotation) if is_choice else 0
     selected = [
-        _read_text(partial(raw.FPDFAnnot_GetOptionLabel, form, annotation, at))
+        read_text(partial(raw.FPDFAnnot_GetOptionLabel, form, annotation, at))
         for at in range(options if options <= _MOST_OPTIONS else 0)
         if raw.FPDFAnnot_IsOptionSelected(form, annotation, at)
     ]
-    return ", ".join(selected) or _read_text(
+    return ", ".join(selected) or read_text(
         partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     )
 
 
 def _read_contents(raw: Any, annotation: Any) -> str:
-    return _read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+    return read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
 
 
-def _read_text(fill: Callable[[Any, int], int]) -> str:
-    # PDFium fills no buffer that is too small.
-    size = fill(None, 0)
-    buffer = ctypes.create_string_buffer(max(size, 2))
-    fill(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
-    return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()
+def _list_annotations(raw: Any, page: "PdfPage") -> Iterator[Any]:
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
+        annotation = raw.FPDFPage_GetAnnot(page, at)
+        try:
+            yield annotation
+        finally:
+            raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _is_hidden(raw: Any, annotation: Any) -> bool:
+    """Return whether a page does not show an annotation."""
+    hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+    return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
 
 
 def _place(
