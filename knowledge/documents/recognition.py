@@ -9,7 +9,7 @@ import base64
 import io
 import resource
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -64,18 +64,16 @@ _NO_TIME = "there was no time left to recognise its text; raise INGESTION_FILE_S
 DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
+@dataclass(slots=True)
 class _PictureReading:
     """Recognises each picture of a page once; counts pictures that were read or left out."""
 
-    def __init__(
-        self, files: dict[str, PictureFile], recognise: Recognise, *, is_outside: bool
-    ) -> None:
-        self._is_outside = is_outside
-        self._files = files
-        self._recognise = recognise
-        self._number = 0
-        self._read = 0
-        self.left_out = LeftOutCounts()
+    files: dict[str, PictureFile]
+    recognise: Recognise
+    is_outside: bool
+    number: int = 0
+    read: int = 0
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
 
     def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
         """Yield the blocks, with the recognised texts of each section's pictures at its end."""
@@ -91,31 +89,25 @@ class _PictureReading:
 
     def _write(self, shown: Sequence[tuple[Picture, str | None]], level: int) -> Iterator[Block]:
         for picture, anchor in shown:
-            file = self._files.pop(picture.id, None)
+            file = self.files.pop(picture.id, None)
             text = "" if file is None else self._recognise_file(file)
             if len(text.split()) < _LEAST_WORDS:
                 continue
-            self._number += 1
-            name = f"Picture {self._number}"
+            self.number += 1
+            name = f"Picture {self.number}"
             heading = f"{name}: {picture.caption}" if picture.caption else name
             is_page = anchor is not None and anchor.startswith("page=")
-            place = anchor if is_page or self._is_outside else f"picture-{self._number}"
+            place = anchor if is_page or self.is_outside else f"picture-{self.number}"
             yield Block(BlockKind.HEADING, heading, min(level + 1, 6), place)
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 
     def _recognise_file(self, file: PictureFile) -> str:
         # A damaged picture is still shown, because a browser may be able to decode it.
-        text, reason = recognise_picture(partial(_open_stored, file), self._recognise)
-        self._read += bool(text)
+        text, reason = recognise_picture(partial(_open, file), self.recognise)
+        self.read += bool(text)
         if not text and reason != _NO_TEXT:
             self.left_out.add("picture text", reason)
         return text
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return a note about the recognised text."""
-        if not self._read:
-            return ()
-        return (f"the text of {self._read} pictures was recognised and may have mistakes",)
 
 
 @cache
@@ -201,17 +193,16 @@ def read_pictures(
     recogniser = load_recogniser() if recognise is None else recognise
     if isinstance(recogniser, str):
         return replace(page, warnings=(*page.warnings, f"it has pictures; {recogniser}"))
-    reading = _PictureReading(files, recogniser, is_outside=is_outside)
+    reading = _PictureReading(files, recogniser, is_outside)
     blocks = tuple(reading.insert(page.blocks))
-    return replace(
-        page,
-        blocks=blocks,
-        warnings=(*page.warnings, *reading.warnings()),
-        left_out=(*page.left_out, *reading.left_out.list()),
-    )
+    left_out = (*page.left_out, *reading.left_out.list())
+    pictures = f"{reading.read} picture{'s'[: reading.read != 1]}"
+    note = f"the text of {pictures} was recognised and may have mistakes"
+    warnings = (*page.warnings, note) if reading.read else page.warnings
+    return replace(page, blocks=blocks, warnings=warnings, left_out=left_out)
 
 
-def _open_stored(file: PictureFile) -> Any:
+def _open(file: PictureFile) -> Any:
     from PIL import Image
 
     opened = Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS)

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pypdfium2 import PdfDocument, PdfPage, raw
 
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.page_objects import Box, read_text, shift_page
 from knowledge.documents.pdf.page_text import Segment
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
 
 COMMENT = ("comment", "comments on pages are not part of the text")
 HIDDEN = ("hidden word", "not visible on the page")
@@ -25,47 +24,43 @@ _FURTHER_ABOVE = 3.0
 
 
 def take_annotations(
-    document: "PdfDocument", page: "PdfPage", segments: list[Segment], left_out: LeftOutCounts
+    document: PdfDocument, page: PdfPage, segments: list[Segment], left_out: LeftOutCounts
 ) -> list[Segment]:
     """Return the values of form fields and texts on a page; comments and hidden values are counted.
 
     A value is on the same line as the text beside its field.
     """
-    from pypdfium2 import raw
-
     taken: list[Segment] = []
     left = _MOST_CHARACTERS
     count = raw.FPDFPage_GetAnnotCount(page)
-    for annotation in _list_annotations(raw, page):
+    for annotation in _list_annotations(page):
         if left < 0:
             break
         count -= 1
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
         if kind == raw.FPDF_ANNOT_WIDGET and document.formenv is not None:
-            shown = _read_field(raw, document.formenv, annotation)
+            shown = _read_field(document.formenv, annotation)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
-            shown = _read_contents(raw, annotation)
+            shown = _read_contents(annotation)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
-            left_out.add(*COMMENT, count=bool(_read_contents(raw, annotation)))
+            left_out.add(*COMMENT, count=bool(_read_contents(annotation)))
         left -= len(shown)
-        if _is_hidden(raw, annotation):
+        if _is_hidden(annotation):
             left_out.add(*HIDDEN, count=len(shown.split()))
         elif shown:
-            taken += _place(raw, page, annotation, shown, segments)
+            taken += _place(page, annotation, shown, segments)
     left_out.add("annotation", _TOO_MANY, count=count)
     return taken
 
 
-def take_strikes(page: "PdfPage") -> Iterator[Box]:
+def take_strikes(page: PdfPage) -> Iterator[Box]:
     """Yield the lines with which annotations strike text out."""
-    from pypdfium2 import raw
-
     shift = shift_page(page)
     quad = raw.FS_QUADPOINTSF()
-    for annotation in _list_annotations(raw, page):
+    for annotation in _list_annotations(page):
         is_strike = raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_STRIKEOUT
-        if not is_strike or _is_hidden(raw, annotation):
+        if not is_strike or _is_hidden(annotation):
             continue
         for number in range(raw.FPDFAnnot_CountAttachmentPoints(annotation)):
             raw.FPDFAnnot_GetAttachmentPoints(annotation, number, quad)
@@ -74,7 +69,7 @@ def take_strikes(page: "PdfPage") -> Iterator[Box]:
             yield shift.on_rect(min(xs), middle, max(xs), middle)
 
 
-def _read_field(raw: Any, form: Any, annotation: Any) -> str:
+def _read_field(form: Any, annotation: Any) -> str:
     """Return the value of a form field as the page shows it; selected options by their labels."""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
@@ -93,11 +88,11 @@ def _read_field(raw: Any, form: Any, annotation: Any) -> str:
     )
 
 
-def _read_contents(raw: Any, annotation: Any) -> str:
+def _read_contents(annotation: Any) -> str:
     return read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
 
 
-def _list_annotations(raw: Any, page: "PdfPage") -> Iterator[Any]:
+def _list_annotations(page: PdfPage) -> Iterator[Any]:
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page, at)
         try:
@@ -106,15 +101,13 @@ def _list_annotations(raw: Any, page: "PdfPage") -> Iterator[Any]:
             raw.FPDFPage_CloseAnnot(annotation)
 
 
-def _is_hidden(raw: Any, annotation: Any) -> bool:
+def _is_hidden(annotation: Any) -> bool:
     """Return whether a page does not show an annotation."""
     hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
     return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
 
 
-def _place(
-    raw: Any, page: "PdfPage", annotation: Any, text: str, segments: list[Segment]
-) -> Iterator[Segment]:
+def _place(page: PdfPage, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
     box = raw.FS_RECTF()
     raw.FPDFAnnot_GetRect(annotation, box)
     shown = shift_page(page).on_rect(box.left, box.bottom, box.right, box.top)

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, raw
 
 from knowledge.documents.pdf.page_objects import Size, find_address, find_size, shift_page
 from knowledge.documents.pdf.page_text import Segment, find_turn, turn_page
 from knowledge.documents.pdf.tags import Tag, read_tags
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfMatrix, PdfObject, PdfPage, PdfTextPage
 
 BASELINE = 0.45
 """Maximum distance between the baselines of a line, in font sizes."""
@@ -42,6 +40,7 @@ _HYPHEN = 2
 _SPACE_GLYPH = 3
 """The number of the space in TrueType fonts, if nothing else is stated."""
 _NO_BREAK_SPACE = 0xA0
+_LARGEST_HALF = 0xFFFF
 _LEAST_SHIFT = 0.15
 """Minimum distance between a letter and the same letter after it, in font sizes."""
 _SAME_SHAPE = 0.02
@@ -121,48 +120,7 @@ class Glyph:
         )  # fmt: skip
 
 
-class _Positions:
-    """Finds the positions of characters on a page as a reader of their text sees them."""
-
-    def __init__(self, page: "PdfPage", text_page: "PdfTextPage") -> None:
-        from pypdfium2 import raw
-
-        self._raw = raw
-        self._page = page
-        self._text_page = text_page
-        self._matrices: dict[int, PdfMatrix] = {}
-        self._point = ctypes.c_double(), ctypes.c_double()
-        self._loose = raw.FS_RECTF()
-
-    def find(self, index: int, turn: int) -> tuple[float, float, float]:
-        """Return the left end, the baseline and the right end of a character.
-
-        For turned characters, PDFium provides only the tight box.
-        """
-        matrix = self._find_matrix(turn)
-        x, y = self._point
-        self._raw.FPDFText_GetCharOrigin(self._text_page, index, x, y)
-        if turn:
-            left, base = matrix.on_point(x.value, y.value)
-            return left, base, matrix.on_rect(*self._text_page.get_charbox(index))[2]
-        self._raw.FPDFText_GetLooseCharBox(self._text_page, index, self._loose)
-        return x.value + matrix.e, y.value + matrix.f, self._loose.right + matrix.e
-
-    def measure(self, index: int, turn: int, base: float) -> tuple[float, float]:
-        """Return the middle above the baseline and the height of a character, in points."""
-        box = self._find_matrix(turn).on_rect(*self._text_page.get_charbox(index))
-        return (box[1] + box[3]) / 2 - base, box[3] - box[1]
-
-    def _find_matrix(self, turn: int) -> "PdfMatrix":
-        if turn not in self._matrices:
-            turned = turn_page(turn, find_size(self._page))
-            self._matrices[turn] = shift_page(self._page).multiply(turned)
-        return self._matrices[turn]
-
-
-def take_glyphs(
-    page: "PdfPage", text_page: "PdfTextPage", texts: "Sequence[PdfObject]"
-) -> list[Glyph]:
+def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject]) -> list[Glyph]:
     """Return the glyphs of a page with the drawn `texts`; spaces are an attribute of the next one.
 
     A letter without a meaning in the file is U+FFFD.
@@ -175,14 +133,12 @@ def take_glyphs(
     return glyphs
 
 
-def _read_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[Glyph]:
-    from pypdfium2 import raw
-
-    positions = _Positions(page, text_page)
+def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
+    size, shift = find_size(page), shift_page(page)
+    matrices: dict[int, PdfMatrix] = {}
     tags = read_tags(page)
     typefaces: dict[int | None, Typeface] = {}
-    characters = range(min(text_page.count_chars(), _MOST_CHARACTERS))
-    codes = [raw.FPDFText_GetUnicode(text_page, index) for index in characters]
+    codes = _read_codes(text_page)
     # The codes of a font are no letters if some of them would be control characters.
     fonts = {_find_font(text_page, at, code) for at, code in enumerate(codes) if code < ord(" ")}
     unreadable = fonts - {None}
@@ -190,12 +146,7 @@ def _read_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[Glyph]:
     before: tuple[int, float] | None = None
     for index, code in enumerate(codes):
         if 0xD800 <= code < 0xDC00:
-            # PDFium has the letters of formulas as two halves, both at the place of the letter.
             continue
-        high = codes[index - 1] - 0xD800 if 0xDC00 <= code < 0xE000 and index else -1
-        is_pair = 0 <= high < 0x400
-        if is_pair:
-            code = 0x10000 + (high << 10) + code - 0xDC00
         is_unreadable = not code or (
             unreadable and _find_font(text_page, index, code) in unreadable
         )
@@ -209,24 +160,56 @@ def _read_glyphs(page: "PdfPage", text_page: "PdfTextPage") -> Iterator[Glyph]:
         if address not in typefaces:
             typefaces[address] = _read_typeface(text_page, index, tags)
         face = typefaces[address]
-        left, base, right = positions.find(index, face.turn)
-        if is_pair and before == (code, left):
+        if face.turn not in matrices:
+            matrices[face.turn] = shift.multiply(turn_page(face.turn, size))
+        matrix = matrices[face.turn]
+        left, base, right = _find_place(text_page, index, face.turn, matrix)
+        if code > _LARGEST_HALF and before == (code, left):
             # Word states the letters of formulas twice.
             continue
         before = code, left
         shown = UNREADABLE if is_unreadable else _show(code)
         glyph = Glyph(shown, left, right, base, face, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
-            middle, height = positions.measure(index, face.turn, base)
-            glyph.middle, glyph.height = middle / face.size, height / face.size
+            _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
+            glyph.middle = ((bottom + top) / 2 - base) / face.size
+            glyph.height = (top - bottom) / face.size
         yield glyph
         has_space = has_drawn_space = False
 
 
-def _find_font(text_page: "PdfTextPage", index: int, code: int) -> int | None:
-    """Return the address of the font that does not state the meaning of a character, or None."""
-    from pypdfium2 import raw
+def _read_codes(text_page: PdfTextPage) -> list[int]:
+    """Return the code points of the characters of a page.
 
+    PDFium has the letters of formulas as two halves (surrogates), both at the place of the letter:
+    the second one is returned as the whole letter.
+    """
+    characters = range(min(text_page.count_chars(), _MOST_CHARACTERS))
+    codes: list[int] = [raw.FPDFText_GetUnicode(text_page, index) for index in characters]
+    for at, (high, low) in enumerate(pairwise(codes)):
+        if 0xD800 <= high < 0xDC00 <= low < 0xE000:
+            codes[at + 1] = 0x10000 + ((high - 0xD800) << 10) + low - 0xDC00
+    return codes
+
+
+def _find_place(
+    text_page: PdfTextPage, index: int, turn: int, matrix: PdfMatrix
+) -> tuple[float, float, float]:
+    """Return the left end, the baseline and the right end of a character.
+
+    For turned characters, PDFium provides only the tight box.
+    """
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
+    if turn:
+        left, base = matrix.on_point(x.value, y.value)
+        return left, base, matrix.on_rect(*text_page.get_charbox(index))[2]
+    right = text_page.get_charbox(index, loose=True)[2]
+    return x.value + matrix.e, y.value + matrix.f, right + matrix.e
+
+
+def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
+    """Return the address of the font that does not state the meaning of a character, or None."""
     if code == _SPACE_GLYPH or raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
         return None
     return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
@@ -240,10 +223,8 @@ def _show(code: int) -> str:
     return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
 
 
-def _read_typeface(text_page: "PdfTextPage", index: int, tags: Mapping[int, Tag]) -> Typeface:
+def _read_typeface(text_page: PdfTextPage, index: int, tags: Mapping[int, Tag]) -> Typeface:
     """Return the typeface of a drawn text, one glyph of which has the index."""
-    from pypdfium2 import PdfiumError, raw
-
     drawn = text_page.get_textobj(index)
     if drawn is None:
         return Typeface(10.0, False, False)
@@ -300,7 +281,7 @@ def _place_scripts(glyphs: Sequence[Glyph]) -> None:
             glyph.shrink()
 
 
-def _restore_repeated(glyphs: Sequence[Glyph], texts: "Sequence[PdfObject]") -> list[Glyph]:
+def _restore_repeated(glyphs: Sequence[Glyph], texts: Sequence[PdfObject]) -> list[Glyph]:
     """Return glyphs, and those that PDFium omits because the same letter is drawn just before them.
 
     PDFium takes them for a shadow that makes the letter bold. A shadow is hardly moved; the second
@@ -329,7 +310,7 @@ def _restore_repeated(glyphs: Sequence[Glyph], texts: "Sequence[PdfObject]") -> 
     return restored
 
 
-def _find_shift(before: "PdfObject", drawn: "PdfObject") -> float:
+def _find_shift(before: PdfObject, drawn: PdfObject) -> float:
     """Return how far a text is to the right of another one of the same shape; 0 without one."""
     one, other = before.get_bounds(), drawn.get_bounds()
     left, bottom, right, top = (end - start for start, end in zip(one, other, strict=True))

@@ -7,10 +7,9 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pypdfium2 import PdfMatrix, PdfObject, PdfPage
+from pypdfium2 import PdfMatrix, PdfObject, PdfPage, raw
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
@@ -54,32 +53,28 @@ class PageObjects:
 
     boxes: list[Box] = field(default_factory=list)
     lines: list[Box] = field(default_factory=list)
-    texts: "list[tuple[PdfObject, PdfMatrix]]" = field(default_factory=list)
+    texts: list[tuple[PdfObject, PdfMatrix]] = field(default_factory=list)
     pictures: list[Box] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
 
 
-def find_size(page: "PdfPage") -> Size:
+def find_size(page: PdfPage) -> Size:
     """Return the width and height of a page in points, before it is turned."""
     width, height = page.get_size()
     return (width, height) if page.get_rotation() in (0, 180) else (height, width)
 
 
-def shift_page(page: "PdfPage") -> "PdfMatrix":
+def shift_page(page: PdfPage) -> "PdfMatrix":
     """Return the matrix that moves the shown part of a page to the lower left corner."""
-    from pypdfium2 import PdfMatrix
-
     left, bottom, *_ = page.get_bbox()
     return PdfMatrix().translate(-left, -bottom)
 
 
-def list_objects(page: "PdfPage") -> "Iterator[tuple[PdfObject, PdfMatrix]]":
+def list_objects(page: PdfPage) -> "Iterator[tuple[PdfObject, PdfMatrix]]":
     """Yield the objects of a page and of the drawings on it.
 
     The matrix turns the coordinates of the object into those of the page.
     """
-    from pypdfium2 import raw
-
     matrices: dict[int | None, PdfMatrix] = {None: shift_page(page)}
     for drawn in page.get_objects(max_depth=_DEEPEST_DRAWING):
         outer = drawn.container
@@ -90,10 +85,8 @@ def list_objects(page: "PdfPage") -> "Iterator[tuple[PdfObject, PdfMatrix]]":
             yield drawn, matrix
 
 
-def take_objects(page: "PdfPage") -> PageObjects:
+def take_objects(page: PdfPage) -> PageObjects:
     """Return the objects of a page; of too many paths, the first ones."""
-    from pypdfium2 import raw
-
     objects = PageObjects()
     for drawn, matrix in list_objects(page):
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
@@ -104,7 +97,7 @@ def take_objects(page: "PdfPage") -> PageObjects:
             box = matrix.on_rect(*drawn.get_bounds())
             objects.fills.append(Fill(len(objects.texts), box, None, is_opaque=False))
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
-            _add_path(raw, objects, drawn, matrix)
+            _add_path(objects, drawn, matrix)
     return objects
 
 
@@ -113,9 +106,7 @@ def find_address(drawn: Any) -> int | None:
     return ctypes.c_void_p.from_buffer(drawn).value
 
 
-def find_colour(
-    raw: Any, drawn: "PdfObject", *, is_stroked: bool = False
-) -> tuple[int | None, int]:
+def find_colour(drawn: PdfObject, *, is_stroked: bool = False) -> tuple[int | None, int]:
     """Return the colour of an object, None for a pattern, and its opacity from 0 to 255."""
     red, green, blue, opacity = (ctypes.c_uint() for _ in range(4))
     find = raw.FPDFPageObj_GetStrokeColor if is_stroked else raw.FPDFPageObj_GetFillColor
@@ -124,7 +115,7 @@ def find_colour(
     return red.value << 16 | green.value << 8 | blue.value, opacity.value
 
 
-def list_clips(raw: Any, drawn: "PdfObject", matrix: "PdfMatrix") -> Iterator[Box]:
+def list_clips(drawn: PdfObject, matrix: PdfMatrix) -> Iterator[Box]:
     """Yield the boxes of the paths that clip an object."""
     clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
     x, y = ctypes.c_float(), ctypes.c_float()
@@ -147,7 +138,7 @@ def read_text(fill: Callable[[Any, int], int]) -> str:
     return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()
 
 
-def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMatrix") -> None:
+def _add_path(objects: PageObjects, drawn: PdfObject, matrix: PdfMatrix) -> None:
     fill, stroked = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked)
     left, bottom, right, top = box = matrix.on_rect(*drawn.get_bounds())
@@ -156,36 +147,34 @@ def _add_path(raw: Any, objects: PageObjects, drawn: "PdfObject", matrix: "PdfMa
         and min(right - left, top - bottom) > THICKEST
         and len(objects.fills) < _MOST_FILLS
     ):
-        colour, _ = find_colour(raw, drawn)
-        is_opaque, lines = _is_opaque(raw, drawn), len(objects.lines)
+        colour, _ = find_colour(drawn)
+        is_opaque, lines = _is_opaque(drawn), len(objects.lines)
         objects.fills.append(Fill(len(objects.texts), box, colour, is_opaque, lines))
     if len(objects.boxes) < _MOST_BOXES:
         objects.boxes.append(box)
-    is_drawn = (fill.value or stroked.value) and not _has_hole(raw, drawn)
+    is_drawn = (fill.value or stroked.value) and not _has_hole(drawn)
     if len(objects.lines) < _MOST_LINES and is_drawn:
-        objects.lines.extend(_take_lines(raw, drawn, matrix, box, is_stroked=bool(stroked.value)))
+        objects.lines.extend(_take_lines(drawn, matrix, box, is_stroked=bool(stroked.value)))
 
 
-def _has_hole(raw: Any, drawn: "PdfObject") -> bool:
+def _has_hole(drawn: PdfObject) -> bool:
     """Return whether an object is clipped by more than boxes, as a frame with a title in a gap."""
     clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
     paths = range(raw.FPDFClipPath_CountPaths(clips))
     return any(raw.FPDFClipPath_CountPathSegments(clips, path) > _LARGEST_BOX for path in paths)
 
 
-def _is_opaque(raw: Any, drawn: "PdfObject") -> bool:
+def _is_opaque(drawn: PdfObject) -> bool:
     """Return whether a path is a filled box, all of which is drawn and hides what is behind it."""
     is_clipped = raw.FPDFClipPath_CountPaths(raw.FPDFPageObj_GetClipPath(drawn.raw)) > 0
     if is_clipped or raw.FPDFPageObj_HasTransparency(drawn.raw):
         return False
     if raw.FPDFPath_CountSegments(drawn.raw) > _LARGEST_BOX:
         return False
-    return len(list(_find_straight(raw, drawn.raw, drawn.get_matrix()))) >= _SIDES
+    return len(list(_find_straight(drawn.raw, drawn.get_matrix()))) >= _SIDES
 
 
-def _take_lines(
-    raw: Any, drawn: "PdfObject", matrix: "PdfMatrix", box: Box, *, is_stroked: bool
-) -> list[Box]:
+def _take_lines(drawn: PdfObject, matrix: PdfMatrix, box: Box, *, is_stroked: bool) -> list[Box]:
     """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
     left, bottom, right, top = box
     if right - left <= THICKEST or top - bottom <= THICKEST:
@@ -197,10 +186,10 @@ def _take_lines(
     raw.FPDFPageObj_GetStrokeWidth(drawn.raw, width)
     if not is_stroked or width.value * math.hypot(placed.c, placed.d) > _BROADEST:
         return []
-    return list(_find_straight(raw, drawn.raw, placed))
+    return list(_find_straight(drawn.raw, placed))
 
 
-def _find_straight(raw: Any, path: Any, matrix: "PdfMatrix") -> Iterator[Box]:
+def _find_straight(path: Any, matrix: PdfMatrix) -> Iterator[Box]:
     first: PathPoint = (0.0, 0.0)
     before: PathPoint = (0.0, 0.0)
     x, y = ctypes.c_float(), ctypes.c_float()

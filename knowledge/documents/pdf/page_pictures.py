@@ -4,7 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfImage, PdfiumError, PdfPage, raw
 
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
 from knowledge.documents.pdf.page_layout import LaidOutPage
@@ -18,9 +19,6 @@ from knowledge.documents.pictures import (
     encode,
     write_png,
 )
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfImage, PdfPage
 
 _LEAST_SIDE = 36.0
 """Minimum size in points; a smaller picture is a symbol rather than a figure."""
@@ -51,10 +49,8 @@ class PagePicture:
     top: float
 
 
-def take_pictures(page: "PdfPage", number: int, left_out: LeftOutCounts) -> Iterator[PagePicture]:
+def take_pictures(page: PdfPage, number: int, left_out: LeftOutCounts) -> Iterator[PagePicture]:
     """Yield the figures of a page that can be shown, at most `MOST_PICTURES`; count the others."""
-    from pypdfium2 import PdfImage, PdfiumError, raw
-
     width, height = page.get_size()
     left_to_take = MOST_PICTURES
     for drawn, matrix in list_objects(page):
@@ -97,7 +93,7 @@ def insert_pictures(
         yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block
 
 
-def _extract(drawn: "PdfImage") -> bytes | None:
+def _extract(drawn: PdfImage) -> bytes | None:
     """Return a picture as JPEG if it is stored as JPEG, or as PNG; None if it is too large.
 
     Raises `PdfiumError` if it is damaged.

@@ -7,13 +7,11 @@ that a reader of this text sees.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfMatrix
 
 from knowledge.documents.pdf.page_objects import Box, Size
 from knowledge.documents.pdf.tags import Tag
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfMatrix
 
 _TILTED = 15
 """Minimum angle in degrees between text and the nearest side of the page if it is drawn askew."""
@@ -126,8 +124,6 @@ def turn_page(turn: int, size: Size) -> "PdfMatrix":
 
     The text runs at `turn` degrees, see `find_turn`.
     """
-    from pypdfium2 import PdfMatrix
-
     turned = PdfMatrix().rotate(turn)
     left, bottom, *_ = turned.on_rect(0, 0, *size)
     return turned.translate(-left, -bottom)

@@ -7,7 +7,8 @@ recognised if the extra `ocr` is installed; if not, these pages are listed.
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfDocument, PdfiumError, PdfPage, PdfTextPage
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import (
@@ -30,9 +31,6 @@ from knowledge.documents.recognition import (
     load_recogniser,
     recognise_page,
 )
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
@@ -58,7 +56,7 @@ class _PageReader:
     figures on pages with text.
     """
 
-    def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
+    def __init__(self, document: PdfDocument, recognise: Recognise | None) -> None:
         self.pictures: list[int] = []
         self.recognised: dict[int, str] = {}
         self.shown: list[PagePicture] = []
@@ -69,8 +67,6 @@ class _PageReader:
 
     def read(self) -> Iterator[LaidOutPage]:
         """Yield the pages with text; repeated pages are left out."""
-        from pypdfium2 import PdfiumError
-
         seen: set[str] = set()
         left = _MOST_CHARACTERS
         for number in range(1, len(self._document) + 1):
@@ -97,7 +93,7 @@ class _PageReader:
             page.close()
 
     def _read_page(
-        self, page: "PdfPage", text_page: "PdfTextPage", number: int
+        self, page: PdfPage, text_page: PdfTextPage, number: int
     ) -> Iterator[LaidOutPage]:
         taken = take_text(page, text_page)
         self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
@@ -123,7 +119,7 @@ class _PageReader:
             with self.left_out.contain("page picture", f"page {number}"):
                 self.shown += take_pictures(page, number, self.left_out)
 
-    def _read_picture(self, page: "PdfPage", number: int) -> None:
+    def _read_picture(self, page: PdfPage, number: int) -> None:
         recognise = load_recogniser() if self._recognise is None else self._recognise
         if isinstance(recognise, str):
             text, self.reason = "", recognise
@@ -142,8 +138,6 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     `recognise` recognises the text of pictures; by default the extra `ocr` is used, if it is
     installed. Raises `PicturesError` if all pages are pictures without recognised text.
     """
-    from pypdfium2 import PdfDocument, PdfiumError
-
     if len(data) > MAX_BYTES:
         raise TooLargeError(
             f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
@@ -169,7 +163,7 @@ def _refuse_other_kinds(data: bytes) -> None:
     raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
 
 
-def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
+def _read_document(document: PdfDocument, source: str, recognise: Recognise | None) -> Page:
     if len(document) > MOST_PAGES:
         raise TooLargeError(
             f"a document can have at most {MOST_PAGES} pages; this one has {len(document)}"
@@ -234,10 +228,8 @@ def _name_pages(numbers: Sequence[int]) -> str:
     return f"page{'s'[: len(numbers) > 1]} {named}{f' and {left} more' if left > 0 else ''}"
 
 
-def _read_outline(document: "PdfDocument") -> Outline:
+def _read_outline(document: PdfDocument) -> Outline:
     """Return the outline headings of each page."""
-    from pypdfium2 import PdfiumError
-
     outline: dict[int, dict[str, int]] = {}
     try:
         for entry in document.get_toc(max_depth=_DEEPEST_OUTLINE):

@@ -1,4 +1,7 @@
-"""Restores the order in which the pieces of a line are read, if it has right-to-left text.
+"""Joins the glyphs of a PDF page with right-to-left text to segments, in reading order.
+
+A number or Latin word in such a line is to the left of the preceding word, but runs to the right.
+The words are therefore put in order when their positions are known.
 
 A page shows such a line in the order of the Unicode Bidirectional Algorithm (UAX #9); this is its
 inverse for lines without embedded directions. Where several orders look the same, that of phone
@@ -6,8 +9,14 @@ numbers, dates and numbers with Latin units is assumed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from knowledge.documents.notation import Span, join_spans
+from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph
+from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.strikes import PageLines
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u065f\u066d-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 """Letters, but not the digits, which run to the right (ISO/IEC 10646; Unicode, annex 9)."""
@@ -17,6 +26,9 @@ _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _BEHIND_NUMBER = frozenset("%\u2030\u00b0\u066a")
 _BEFORE_NUMBER = frozenset("$\u20ac\u00a3\u20aa")
 _SIGNS = frozenset("+-\u2212\u2013")
+_LEAST_SPACE = 0.15
+"""Minimum width of a space that is drawn in a line with right-to-left text."""
+_LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,15 @@ class Piece:
         return not self.is_neutral and not any(map(str.isalpha, self.text))
 
 
+@dataclass(slots=True)
+class _Words:
+    """Words beside each other, in PDFium's order, and their edges."""
+
+    words: list[Glyph]
+    left: float
+    right: float
+
+
 def is_right_to_left(text: str) -> bool:
     """Return whether text contains letters of a right-to-left script."""
     return _RIGHT_TO_LEFT.search(text) is not None
@@ -46,6 +67,19 @@ def is_right_to_left(text: str) -> bool:
 def begins_right(text: str) -> bool:
     """Return whether most letters of a text are right-to-left."""
     return 2 * sum(map(is_right_to_left, text)) > sum(map(str.isalpha, text))
+
+
+def join_words(
+    glyphs: Iterable[Glyph], lines: PageLines, *, is_page_reversed: bool
+) -> Iterator[tuple[int, Segment]]:
+    """Yield segments with their directions in degrees, see `find_turn`.
+
+    `is_page_reversed`: see `put_in_order`.
+    """
+    words = (_Words([word], word.left, word.right) for word in _take_words(glyphs))
+    for line in _join_near(_join_near(words, lines), lines):
+        segment = _write_line(line.words, lines, is_page_reversed=is_page_reversed)
+        yield line.words[0].typeface.turn, segment
 
 
 def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[tuple[Piece, bool]]:
@@ -60,7 +94,11 @@ def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[tup
     if not (is_page_reversed if len(ends) > 1 else ends.pop()):
         return [(piece, piece.has_space) for piece in pieces]
     is_arabic = _ARABIC.search("".join(letters)) is not None
-    runs = list(_find_runs(pieces, is_arabic=is_arabic))
+    runs: list[tuple[int, int]] = []
+    end = 0
+    while end < len(pieces):
+        runs.append((end, _find_end(pieces, end, is_arabic=is_arabic)))
+        end = runs[-1][1]
     table = _MIRRORED if _shows_mirrored(pieces) else {}
     ordered: list[tuple[Piece, bool]] = []
     has_space = False
@@ -74,13 +112,135 @@ def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[tup
     return ordered
 
 
-def _find_runs(pieces: Sequence[Piece], *, is_arabic: bool) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of pieces that are read from left to right; other pieces are alone."""
-    at = 0
-    while at < len(pieces):
-        end = _find_end(pieces, at, is_arabic=is_arabic)
-        yield at, end
-        at = end
+def _take_words(glyphs: Iterable[Glyph]) -> Iterator[Glyph]:
+    """Yield words, and signs alone."""
+    word: list[Glyph] = []
+    last: Glyph | None = None
+    for glyph in glyphs:
+        is_mark = unicodedata.combining(glyph.text[0]) > 0
+        if last is not None and not _is_in_word(word[0], last, glyph, is_mark=is_mark):
+            yield _write_word(word)
+            word, last = [], None
+        word.append(glyph)
+        last = last if is_mark and last is not None else glyph
+    if word:
+        yield _write_word(word)
+
+
+def _is_in_word(first: Glyph, last: Glyph, glyph: Glyph, *, is_mark: bool) -> bool:
+    if glyph.typeface.turn != first.typeface.turn:
+        return False
+    is_reversed = is_right_to_left(first.text)
+    if is_mark and is_reversed:
+        return True
+    gap = max(glyph.left - last.right, last.left - glyph.right)
+    size = max(last.typeface.size, glyph.typeface.size)
+    return (
+        not glyph.has_space
+        and abs(glyph.base - last.base) <= BASELINE * size
+        and gap <= GAP_OF_WORDS * size
+        and last.text.isalnum()
+        and glyph.text.isalnum()
+        and is_right_to_left(glyph.text) is is_reversed
+    )
+
+
+def _write_word(glyphs: Sequence[Glyph]) -> Glyph:
+    """Return the glyphs of a word as one; each is behind the last one, or at the start if it is
+    seen before it.
+    """
+    first = last = glyphs[0]
+    is_reversed = is_right_to_left(first.text)
+    text, end, marks = first.text, len(first.text), ""
+    for glyph in glyphs[1:]:
+        middle = (glyph.left + glyph.right) / 2
+        own = glyph.text
+        if not unicodedata.combining(own[0]):
+            own, marks = own + marks, ""
+            if glyph.left == last.left and own == _LAM and last.text in _ALEFS:
+                # PDFium may reverse the ligature of lam and alef; the other way round there is
+                # none.
+                at = end - len(last.text)
+            else:
+                # A file may have the letters in the order in which they are seen.
+                is_visual = 2 * middle > last.left + last.right
+                at = 0 if is_reversed and is_visual else len(text)
+            last = glyph
+        elif last.left <= middle <= last.right:
+            at = end
+        else:
+            # The mark of the next letter.
+            marks += own
+            continue
+        text, end = f"{text[:at]}{own}{text[at:]}", at + len(own)
+    face = replace(
+        first.typeface, size=max(glyph.typeface.size for glyph in glyphs),
+        is_bold=all(glyph.typeface.is_bold for glyph in glyphs),
+        is_code=all(glyph.typeface.is_code for glyph in glyphs),
+    )  # fmt: skip
+    left, right = min(glyph.left for glyph in glyphs), max(glyph.right for glyph in glyphs)
+    return replace(first, text=text + marks, left=left, right=right, typeface=face)
+
+
+def _join_near(words: Iterable[_Words], lines: PageLines) -> Iterator[_Words]:
+    """Yield words that are beside each other on either side, and follow each other in the file."""
+    held: _Words | None = None
+    for own in words:
+        if held is not None and _is_near(held, own, lines):
+            held.words += own.words
+            held.left, held.right = min(held.left, own.left), max(held.right, own.right)
+            continue
+        if held is not None:
+            yield held
+        held = own
+    if held is not None:
+        yield held
+
+
+def _is_near(held: _Words, own: _Words, lines: PageLines) -> bool:
+    one, word, last = held.words[0], own.words[0], held.words[-1]
+    size = max(one.typeface.size, word.typeface.size)
+    if (
+        word.typeface.turn != one.typeface.turn
+        or word.typeface.tag is not one.typeface.tag
+        or abs(one.base - word.base) > BASELINE * size
+    ):
+        return False
+    left, right = sorted((held, own), key=lambda words: words.left)
+    # A number is beside the sign that follows it, both of them between other words.
+    gaps = (right.left - left.right, own.left - last.right, last.left - own.right)
+    is_beside = any(-size < gap < word.widest_gap * size for gap in gaps)
+    segment = replace(one, right=left.right).make_segment()
+    return is_beside and not lines.part(segment, right.left, word.typeface.turn)
+
+
+def _write_line(words: Sequence[Glyph], lines: PageLines, *, is_page_reversed: bool) -> Segment:
+    order = sorted(range(len(words)), key=lambda at: words[at].left + words[at].right)
+    segment = words[order[0]].make_segment()
+    segment.right = max(word.right for word in words)
+    segment.left = min(word.left for word in words)
+    segment.size = max(word.typeface.size for word in words)
+    segment.is_bold = all(word.typeface.is_bold for word in words)
+    segment.is_code = all(word.typeface.is_code for word in words)
+    strikes = lines.list_strikes(segment, words, words[0].typeface.turn)
+    pieces: list[Piece] = []
+    before = order[0]
+    for at in order:
+        word = words[at]
+        # A space is drawn before the later one of two words.
+        least = _LEAST_SPACE if words[max(before, at)].has_drawn_space else GAP_OF_WORDS
+        has_space = at != before and word.left - words[before].right > least * segment.size
+        middle = (word.left + word.right) / 2
+        is_struck = any(strike.start <= middle <= strike.end for strike in strikes)
+        pieces.append(Piece(word.text, has_space, is_struck))
+        before = at
+    spans: list[Span] = []
+    for piece, has_space in put_in_order(pieces, is_page_reversed=is_page_reversed):
+        is_within = bool(spans) and spans[-1].is_struck and piece.is_struck
+        spans += [Span(" ", is_struck=is_within)] if has_space else []
+        spans.append(Span(piece.text, is_struck=piece.is_struck))
+    segment.text = join_spans(spans)
+    return segment
 
 
 def _find_end(pieces: Sequence[Piece], start: int, *, is_arabic: bool) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfPage, PdfTextPage
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.pdf.annotations import take_strikes
@@ -18,13 +19,9 @@ from knowledge.documents.pdf.page_text import (
     turn_page,
     turn_strokes,
 )
-from knowledge.documents.pdf.reading_direction import begins_right, is_right_to_left
-from knowledge.documents.pdf.right_to_left import join_words
+from knowledge.documents.pdf.reading_direction import begins_right, is_right_to_left, join_words
 from knowledge.documents.pdf.strikes import PageLines
 from knowledge.documents.pdf.visibility import VisibleGlyphs
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage, PdfTextPage
 
 _GAP_OF_PARTS = 0.45
 """From this width on, a gap may separate two cells if the rows around it agree; a space is
@@ -43,7 +40,7 @@ _WIDER = 1.4
 _MOST_PARTS = 60
 
 
-def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
+def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     """Return the segments and rules of a page in drawing order.
 
     There is one `PageText` per text direction, the one with the most letters first.
@@ -94,7 +91,7 @@ def _join_glyphs(glyphs: Iterable[Glyph], lines: PageLines) -> Iterator[tuple[in
 
 
 def _finish(segment: Segment, glyphs: Sequence[Glyph], lines: PageLines) -> tuple[int, Segment]:
-    """Set the text and the parts of a segment, and return it with its direction."""
+    """Return a segment with its text and parts, and its direction."""
     turn = glyphs[0].typeface.turn
     strikes = lines.list_strikes(segment, glyphs, turn)
     glyphs = _put_in_order(glyphs)
@@ -108,13 +105,9 @@ def _finish(segment: Segment, glyphs: Sequence[Glyph], lines: PageLines) -> tupl
             parts.append([])
         parts[-1].append(glyph)
         right = max(right, glyph.right)
-    _write_text(segment, glyphs, strikes)
-    for own in parts if 1 < len(parts) <= _MOST_PARTS else ():
-        part = own[0].make_segment()
-        for glyph in own[1:]:
-            _extend(part, glyph)
-        _write_text(part, own, strikes)
-        segment.parts.append(part)
+    segment = _write(glyphs, strikes)
+    if 1 < len(parts) <= _MOST_PARTS:
+        segment.parts = [_write(part, strikes) for part in parts]
     return turn, segment
 
 
@@ -147,26 +140,26 @@ def _is_smaller(share: float, rise: float) -> bool:
     return _SMALLEST_SCRIPT <= share <= largest
 
 
-def _write_text(segment: Segment, glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> None:
-    """Set the text of a segment; letters that are spaced out are joined to words."""
+def _write(glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> Segment:
+    """Return a segment of glyphs; letters that are spaced out are joined to words."""
     first = glyphs[0]
-    line = Segment("", first.left, first.right, first.base, first.typeface.size)
-    body = next((one for one in glyphs if one.typeface.size != line.size), first)
-    line.base, line.size = body.base, body.typeface.size
-    is_mark = body in glyphs[: _LONGEST_MARK + 1] and _find_script(line, first) is Script.RAISED
+    segment = first.make_segment()
+    body = next((one for one in glyphs if one.typeface.size != segment.size), first)
+    segment.base, segment.size = body.base, body.typeface.size
+    is_mark = body in glyphs[: _LONGEST_MARK + 1] and _find_script(segment, first) is Script.RAISED
     if not is_mark:
-        line.base, line.size = first.base, first.typeface.size
+        segment.base, segment.size = first.base, first.typeface.size
     spans: list[Span] = []
     gaps: list[float] = []
     for glyph in glyphs:
-        gap = glyph.left - line.right
-        script = _find_script(line, glyph)
+        gap = glyph.left - segment.right
+        script = _find_script(segment, glyph)
         middle = (glyph.left + glyph.right) / 2
         is_struck = any(strike.start <= middle <= strike.end for strike in strikes)
         # PDFium adds a space where the baseline changes.
         is_same = not spans or script is spans[-1].script
         has_space = glyph.has_space if is_same else glyph.has_drawn_space
-        if spans and (has_space or gap > GAP_OF_WORDS * line.size):
+        if spans and (has_space or gap > GAP_OF_WORDS * segment.size):
             gaps.append(gap)
             spans.append(Span(" ", Script.LINE, is_struck and spans[-1].is_struck))
             segment.words.append((glyph.left, glyph.right))
@@ -174,8 +167,9 @@ def _write_text(segment: Segment, glyphs: Sequence[Glyph], strikes: Sequence[Str
             segment.words = [(glyph.left, glyph.right)]
         segment.words[-1] = segment.words[-1][0], glyph.right
         spans.append(Span(glyph.text, script, is_struck))
-        _extend(line, glyph)
+        _extend(segment, glyph)
     segment.text = _join_spaced(join_spans(spans), gaps)
+    return segment
 
 
 def _join_spaced(text: str, gaps: Sequence[float]) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from pypdfium2 import PdfBitmap, PdfMatrix, PdfObject, PdfPage, raw
 
 from knowledge.documents.pdf.glyphs import HEIGHT, UNREADABLE, Glyph
 from knowledge.documents.pdf.page_objects import (
@@ -19,9 +22,6 @@ from knowledge.documents.pdf.page_objects import (
     list_objects,
 )
 from knowledge.documents.pdf.page_text import turn_page
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfMatrix, PdfObject, PdfPage
 
 _PAPER = 0xFFFFFF
 _BESIDE = 1.0
@@ -53,7 +53,7 @@ class VisibleGlyphs:
     counts as visible: invisible text there is the recognised text of a scan.
     """
 
-    def __init__(self, page: "PdfPage", objects: PageObjects) -> None:
+    def __init__(self, page: PdfPage, objects: PageObjects) -> None:
         self.hidden_words = 0
         self.unreadable_letters = 0
         self._page = page
@@ -141,10 +141,8 @@ class VisibleGlyphs:
         return _render(self._page, self._scale)
 
 
-def _render(page: "PdfPage", scale: float) -> Any:
+def _render(page: PdfPage, scale: float) -> Any:
     """Return the colours of a page without its pictures, annotations and turn, by rows."""
-    from pypdfium2 import raw
-
     objects = list(list_objects(page))
     pictures = [drawn.raw for drawn, _ in objects if drawn.type == raw.FPDF_PAGEOBJ_IMAGE]
     for picture in pictures:
@@ -158,25 +156,23 @@ def _render(page: "PdfPage", scale: float) -> Any:
     return bitmap.to_numpy().view("uint32")[:, :, 0] & 0xFFFFFF
 
 
-def _read_text(page: "PdfPage", at: int, drawn: "PdfObject", matrix: "PdfMatrix") -> _Text:
-    from pypdfium2 import raw
-
+def _read_text(page: PdfPage, at: int, drawn: PdfObject, matrix: PdfMatrix) -> _Text:
     mode = raw.FPDFTextObj_GetTextRenderMode(drawn.raw)
     is_stroked = mode in (raw.FPDF_TEXTRENDERMODE_STROKE, raw.FPDF_TEXTRENDERMODE_STROKE_CLIP)
-    colour, opacity = find_colour(raw, drawn, is_stroked=is_stroked)
+    colour, opacity = find_colour(drawn, is_stroked=is_stroked)
     return _Text(
         # Letters that are the clipping path of a box are drawn by it.
         at if mode < raw.FPDF_TEXTRENDERMODE_FILL_CLIP else _LAST,
         colour,
-        list(list_clips(raw, drawn, matrix)),
+        list(list_clips(drawn, matrix)),
         mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE
         or opacity == 0
-        or _is_on_layer(raw, drawn)
-        or (drawn.container is not None and _is_drawn_alone(raw, page, drawn)),
+        or _is_on_layer(drawn)
+        or (drawn.container is not None and _is_drawn_alone(page, drawn)),
     )
 
 
-def _is_on_layer(raw: Any, drawn: "PdfObject") -> bool:
+def _is_on_layer(drawn: PdfObject) -> bool:
     """Return whether an object is optional content (ISO 32000-1, 8.11.3.2)."""
     name, length = (ctypes.c_ushort * _LONGEST_MARK)(), ctypes.c_ulong()
     for at in range(raw.FPDFPageObj_CountMarks(drawn.raw)):
@@ -187,18 +183,14 @@ def _is_on_layer(raw: Any, drawn: "PdfObject") -> bool:
     return False
 
 
-def _is_drawn_alone(raw: Any, page: "PdfPage", drawn: "PdfObject") -> bool:
+def _is_drawn_alone(page: PdfPage, drawn: PdfObject) -> bool:
     """Return whether PDFium draws a text that is alone, without layers and drawings around it."""
-    from pypdfium2 import PdfBitmap
-
     bitmap = raw.FPDFTextObj_GetRenderedBitmap(page.pdf.raw, page.raw, drawn.raw, 1.0)
     return bool(bitmap) and bool(PdfBitmap.from_raw(bitmap).to_numpy().any())
 
 
 def _list_edges(boxes: Sequence[Box]) -> Any:
     """Return an array of all left edges of boxes, all bottom, right and top ones."""
-    import numpy as np
-
     return np.array(boxes).reshape(-1, 4).T
 
 
