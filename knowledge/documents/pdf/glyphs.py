@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, raw
 
-from knowledge.documents.pdf.page_objects import Size, find_address, find_size, shift_page
+from knowledge.documents.pdf.page_objects import Box, Size, find_address, find_size, shift_page
 from knowledge.documents.pdf.page_text import Segment, find_turn, turn_page
 from knowledge.documents.pdf.tags import Tag, read_tags
 
@@ -41,10 +42,12 @@ _SPACE_GLYPH = 3
 """The number of the space in TrueType fonts, if nothing else is stated."""
 _NO_BREAK_SPACE = 0xA0
 _LARGEST_HALF = 0xFFFF
+_NON_JOINER = "\u200c"
 _LEAST_SHIFT = 0.15
 """Minimum distance between a letter and the same letter after it, in font sizes."""
 _SAME_SHAPE = 0.02
 """Maximum difference in points between the edges of two shapes of a letter."""
+_LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 _MOST_CHARACTERS = 200_000
 _ACCENTS = dict(
     zip(
@@ -128,6 +131,10 @@ def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject
     glyphs = _join_accents(_read_glyphs(page, text_page))
     _place_scripts(glyphs)
     glyphs = _restore_repeated(glyphs, texts)
+    for before, glyph in pairwise(glyphs):
+        if before.text[-1:] == glyph.text == "~" and not glyph.typeface.is_code:
+            # Two of them would be the mark of struck-out text.
+            glyph.text = f"{_NON_JOINER}~"
     if any(_CHINESE.match(glyph.text) for glyph in glyphs):
         _turn_vertical(glyphs, find_size(page))
     return glyphs
@@ -138,6 +145,7 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
     matrices: dict[int, PdfMatrix] = {}
     tags = read_tags(page)
     typefaces: dict[int | None, Typeface] = {}
+    shapes: dict[int | None, dict[str, Box]] = {}
     codes = _read_codes(text_page)
     # The codes of a font are no letters if some of them would be control characters.
     fonts = {_find_font(text_page, at, code) for at, code in enumerate(codes) if code < ord(" ")}
@@ -168,7 +176,7 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
             # Word states the letters of formulas twice.
             continue
         before = code, left
-        shown = UNREADABLE if is_unreadable else _show(code)
+        shown = _find_ligature(text_page, index, shapes) if is_unreadable else _show(code)
         glyph = Glyph(shown, left, right, base, face, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
@@ -213,6 +221,46 @@ def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
     if code == _SPACE_GLYPH or raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
         return None
     return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
+
+
+def _find_ligature(
+    text_page: PdfTextPage, index: int, shapes: dict[int | None, dict[str, Box]]
+) -> str:
+    """Return the ligature in whose place of a font a character without a stated meaning is.
+
+    It is the one of the font with the same box. Returns U+FFFD if there is none. `shapes` contains
+    the boxes of the ligatures of the fonts seen before.
+    """
+    drawn, matrix = text_page.get_textobj(index), raw.FS_MATRIX()
+    if drawn is None:
+        return UNREADABLE
+    font = drawn.get_font().raw
+    address = find_address(font)
+    if address not in shapes:
+        shapes[address] = {one: box for one in _LIGATURES if (box := _measure(font, one))}
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
+    raw.FPDFText_GetMatrix(text_page, index, matrix)
+    wide, high = matrix.a * drawn.get_font_size(), matrix.d * drawn.get_font_size()
+    left, bottom, right, top = text_page.get_charbox(index)
+    own = left - x.value, bottom - y.value, right - x.value, top - y.value
+    for ligature, box in shapes[address].items():
+        placed = box[0] * wide, box[1] * high, box[2] * wide, box[3] * high
+        if all(abs(one - other) < _SAME_SHAPE for one, other in zip(own, placed, strict=True)):
+            return _show(ord(ligature))
+    return UNREADABLE
+
+
+def _measure(font: Any, letter: str) -> Box | None:
+    """Return the box of a letter of a font, in font sizes from its origin."""
+    path = raw.FPDFFont_GetGlyphPath(font, ord(letter), 1.0)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    points: list[tuple[float, float]] = []
+    for at in range(raw.FPDFGlyphPath_CountGlyphSegments(path)):
+        raw.FPDFPathSegment_GetPoint(raw.FPDFGlyphPath_GetGlyphPathSegment(path, at), x, y)
+        points.append((x.value, y.value))
+    xs, ys = zip(*points, strict=True) if points else ((), ())
+    return (min(xs), min(ys), max(xs), max(ys)) if points else None
 
 
 def _show(code: int) -> str:

@@ -8,15 +8,16 @@ recognised if the extra `ocr` is installed; if not, these pages are listed.
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from pypdfium2 import PdfDocument, PdfiumError, PdfPage, PdfTextPage
+from pypdfium2 import PdfDocument, PdfiumError, PdfPage, PdfTextPage, raw
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import (
     PicturesError,
+    SkippedError,
     TooLargeError,
     WrongFormatError,
 )
-from knowledge.documents.office.zipped_xml import choose_title
+from knowledge.documents.office.zipped_xml import LOCKED, choose_title
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 from knowledge.documents.pdf.annotations import HIDDEN, take_annotations
 from knowledge.documents.pdf.page_furniture import remove_furniture
@@ -38,7 +39,10 @@ _MOST_NAMED = 10
 _UNREADABLE = (
     "unreadable letter", "the file states no meaning; in words, each is shown as \ufffd",
 )  # fmt: skip
-_NO_TEXT = "it is a picture or has mostly unreadable letters"
+_NO_TEXT = "a picture, or mostly unreadable letters"
+_ENCRYPTED = (
+    "it is encrypted for certain people or programs: save it without protection and ingest it again"
+)
 _DEEPEST_OUTLINE = 6
 _LARGER_TITLE = 1.2
 _SIGNATURES = {
@@ -79,7 +83,7 @@ class _PageReader:
                 continue
             # Forms with the same labels have values of their own.
             if whole in seen and whole.strip() and self._document.formenv is None:
-                self.left_out.add("page", "it repeats an earlier one", name=f"page {number}")
+                self.left_out.add("page", "the same as an earlier one", name=f"page {number}")
                 continue
             seen.add(whole)
             left -= len(whole)
@@ -133,7 +137,8 @@ class _PageReader:
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raises `WrongFormatError` if the file is damaged, locked or not a PDF.
+    """Return the page; raises `SkippedError` if the file is locked, and `WrongFormatError` if it is
+    damaged or not a PDF.
 
     `recognise` recognises the text of pictures; by default the extra `ocr` is used, if it is
     installed. Raises `PicturesError` if all pages are pictures without recognised text.
@@ -147,8 +152,9 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
         document = PdfDocument(data)
         document.init_forms()
     except PdfiumError as error:
-        if "assword" in str(error):
-            raise WrongFormatError("the PDF is protected by a password") from error
+        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            is_password = error.err_code == raw.FPDF_ERR_PASSWORD
+            raise SkippedError(LOCKED if is_password else _ENCRYPTED) from error
         raise WrongFormatError(f"the PDF is damaged: {error!s:.120}") from error
     try:
         return _read_document(document, source, recognise)
