@@ -53,7 +53,7 @@ class RecognisedText:
 Recognise = Callable[[Any], Sequence[RecognisedText]]
 """Returns the texts in a picture (a Pillow image)."""
 
-TOO_LITTLE_MEMORY = "recognising text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
+_TOO_LITTLE_MEMORY = "recognising text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 _LEAST_SIDE = 100
 """Minimum size in pixels; smaller pictures have no readable text."""
 _LEAST_WORDS = 2
@@ -115,12 +115,14 @@ def load_recogniser() -> Recognise | str:
     """Return the text recogniser of this process, or the reason why there is none."""
     if find_spec("rapidocr") is None:
         return "to have text in pictures recognised, install the extra refdesk[ocr]"
-    if not _has_memory():
-        return TOO_LITTLE_MEMORY
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY and soft < _LEAST_MEMORY:
+        # A process that fails to load the models cannot read more files.
+        return _TOO_LITTLE_MEMORY
     try:
         return _load_rapidocr()
     except MemoryError:
-        return TOO_LITTLE_MEMORY
+        return _TOO_LITTLE_MEMORY
     except (ImportError, RuntimeError) as error:
         return f"the text recognition could not be loaded ({_describe(error)})"
 
@@ -141,13 +143,13 @@ def recognise_picture(opened: Callable[[], Any], recognise: Recognise) -> tuple[
     try:
         picture = opened()
     except MemoryError:
-        return "", TOO_LITTLE_MEMORY
+        return "", _TOO_LITTLE_MEMORY
     except list_decoding_errors():
         return "", DAMAGED
     try:
         text = join_lines(recognise(picture))
     except MemoryError:
-        return "", TOO_LITTLE_MEMORY
+        return "", _TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors, recognisable only by its text.
         return "", f"the text recognition failed ({_describe(error)})"
@@ -215,14 +217,6 @@ def _has_time() -> bool:
     soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
-
-
-def _has_memory() -> bool:
-    """Return whether enough memory is available for the models: a process that fails to load them
-    cannot read more files.
-    """
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return soft == resource.RLIM_INFINITY or soft >= _LEAST_MEMORY
 
 
 def _describe(error: Exception) -> str:

@@ -83,9 +83,8 @@ def _read_field(form: Any, annotation: Any) -> str:
         for at in range(options if options <= _MOST_OPTIONS else 0)
         if raw.FPDFAnnot_IsOptionSelected(form, annotation, at)
     ]
-    return ", ".join(selected) or read_text(
-        partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-    )
+    value = partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+    return ", ".join(selected) or read_text(value)
 
 
 def _read_contents(annotation: Any) -> str:
@@ -108,25 +107,23 @@ def _is_hidden(annotation: Any) -> bool:
 
 
 def _place(page: PdfPage, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
-    box = raw.FS_RECTF()
-    raw.FPDFAnnot_GetRect(annotation, box)
-    shown = shift_page(page).on_rect(box.left, box.bottom, box.right, box.top)
-    box.left, box.bottom, box.right, box.top = shown
-    beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
-    nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
+    rect = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, rect)
+    box = shift_page(page).on_rect(rect.left, rect.bottom, rect.right, rect.top)
+    left, bottom, right, top = box
+    beside = [segment for segment in segments if bottom <= segment.base <= top]
+    nearest = min(beside, key=lambda one: abs(one.base - bottom), default=None)
     label = min(segments, key=lambda one: _find_distance(one, box), default=None)
+    tag = None if label is None else label.tag
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size
-    first = box.top - size if nearest is None or len(lines) > 1 else nearest.base
+    first = top - size if nearest is None or len(lines) > 1 else nearest.base
     for at, line in enumerate(lines):
-        base = first - at * 1.2 * size
-        yield Segment(
-            line, box.left, box.right, base, size, tag=None if label is None else label.tag
-        )
+        yield Segment(line, left, right, first - at * 1.2 * size, size, tag=tag)
 
 
-def _find_distance(segment: Segment, box: Any) -> float:
+def _find_distance(segment: Segment, box: Box) -> float:
     """Return how far a text is from a field, in points; text on the same line is nearer."""
-    across: float = max(segment.left - box.right, box.left - segment.right, 0.0)
-    above: float = max(segment.base - box.top, box.bottom - segment.base, 0.0)
+    across = max(segment.left - box[2], box[0] - segment.right, 0.0)
+    above = max(segment.base - box[3], box[1] - segment.base, 0.0)
     return across + _FURTHER_ABOVE * above

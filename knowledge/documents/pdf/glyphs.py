@@ -15,7 +15,14 @@ from typing import Any
 
 from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, raw
 
-from knowledge.documents.pdf.page_objects import Box, Size, find_address, find_size, shift_page
+from knowledge.documents.pdf.page_objects import (
+    Box,
+    Size,
+    find_address,
+    find_bounds,
+    find_size,
+    shift_page,
+)
 from knowledge.documents.pdf.page_text import Segment, find_turn, turn_page
 from knowledge.documents.pdf.tags import Tag, read_tags
 
@@ -254,13 +261,9 @@ def _find_ligature(
 def _measure(font: Any, letter: str) -> Box | None:
     """Return the box of a letter of a font, in font sizes from its origin."""
     path = raw.FPDFFont_GetGlyphPath(font, ord(letter), 1.0)
-    x, y = ctypes.c_float(), ctypes.c_float()
-    points: list[tuple[float, float]] = []
-    for at in range(raw.FPDFGlyphPath_CountGlyphSegments(path)):
-        raw.FPDFPathSegment_GetPoint(raw.FPDFGlyphPath_GetGlyphPathSegment(path, at), x, y)
-        points.append((x.value, y.value))
-    xs, ys = zip(*points, strict=True) if points else ((), ())
-    return (min(xs), min(ys), max(xs), max(ys)) if points else None
+    count = raw.FPDFGlyphPath_CountGlyphSegments(path)
+    segments = (raw.FPDFGlyphPath_GetGlyphPathSegment(path, at) for at in range(count))
+    return find_bounds(segments, PdfMatrix())
 
 
 def _show(code: int) -> str:

@@ -5,7 +5,7 @@ Positions are points from the lower left corner of the shown part of the page, b
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ _MOST_POINTS = 4_000
 """Maximum number of points of a path; a path with more is a drawing."""
 _MOST_BOXES = 5_000
 _MOST_LINES = 20_000
-_DEEPEST_DRAWING = 4
+DEEPEST_DRAWING = 4
 _MOST_FILLS = 2_000
 _LARGEST_BOX = 6
 _SIDES = 4
@@ -64,19 +64,19 @@ def find_size(page: PdfPage) -> Size:
     return (width, height) if page.get_rotation() in (0, 180) else (height, width)
 
 
-def shift_page(page: PdfPage) -> "PdfMatrix":
+def shift_page(page: PdfPage) -> PdfMatrix:
     """Return the matrix that moves the shown part of a page to the lower left corner."""
     left, bottom, *_ = page.get_bbox()
     return PdfMatrix().translate(-left, -bottom)
 
 
-def list_objects(page: PdfPage) -> "Iterator[tuple[PdfObject, PdfMatrix]]":
+def list_objects(page: PdfPage) -> Iterator[tuple[PdfObject, PdfMatrix]]:
     """Yield the objects of a page and of the drawings on it.
 
     The matrix turns the coordinates of the object into those of the page.
     """
     matrices: dict[int | None, PdfMatrix] = {None: shift_page(page)}
-    for drawn in page.get_objects(max_depth=_DEEPEST_DRAWING):
+    for drawn in page.get_objects(max_depth=DEEPEST_DRAWING):
         outer = drawn.container
         matrix = matrices[None if outer is None else find_address(outer.raw)]
         if drawn.type == raw.FPDF_PAGEOBJ_FORM:
@@ -118,15 +118,17 @@ def find_colour(drawn: PdfObject, *, is_stroked: bool = False) -> tuple[int | No
 def list_clips(drawn: PdfObject, matrix: PdfMatrix) -> Iterator[Box]:
     """Yield the boxes of the paths that clip an object."""
     clips = raw.FPDFPageObj_GetClipPath(drawn.raw)
-    x, y = ctypes.c_float(), ctypes.c_float()
     for path in range(raw.FPDFClipPath_CountPaths(clips)):
-        points: list[PathPoint] = []
-        for at in range(min(raw.FPDFClipPath_CountPathSegments(clips, path), _MOST_POINTS)):
-            segment = raw.FPDFClipPath_GetPathSegment(clips, path, at)
-            raw.FPDFPathSegment_GetPoint(segment, x, y)
-            points.append(matrix.on_point(x.value, y.value))
-        xs, ys = zip(*points, strict=True) if points else ((0.0,), (0.0,))
-        yield min(xs), min(ys), max(xs), max(ys)
+        count = min(raw.FPDFClipPath_CountPathSegments(clips, path), _MOST_POINTS)
+        segments = (raw.FPDFClipPath_GetPathSegment(clips, path, at) for at in range(count))
+        yield find_bounds(segments, matrix) or (0.0, 0.0, 0.0, 0.0)
+
+
+def find_bounds(segments: Iterable[Any], matrix: PdfMatrix) -> Box | None:
+    """Return the box around the points of a path after a transformation; None without points."""
+    points = [_find_point(segment, matrix) for segment in segments]
+    xs, ys = zip(*points, strict=True) if points else ((), ())
+    return (min(xs), min(ys), max(xs), max(ys)) if points else None
 
 
 def read_text(fill: Callable[[Any, int], int]) -> str:
@@ -190,13 +192,10 @@ def _take_lines(drawn: PdfObject, matrix: PdfMatrix, box: Box, *, is_stroked: bo
 
 
 def _find_straight(path: Any, matrix: PdfMatrix) -> Iterator[Box]:
-    first: PathPoint = (0.0, 0.0)
-    before: PathPoint = (0.0, 0.0)
-    x, y = ctypes.c_float(), ctypes.c_float()
+    first = before = (0.0, 0.0)
     for index in range(min(raw.FPDFPath_CountSegments(path), _MOST_POINTS)):
         segment = raw.FPDFPath_GetPathSegment(path, index)
-        raw.FPDFPathSegment_GetPoint(segment, x, y)
-        point = matrix.on_point(x.value, y.value)
+        point = _find_point(segment, matrix)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
             first = point
@@ -206,6 +205,13 @@ def _find_straight(path: Any, matrix: PdfMatrix) -> Iterator[Box]:
             yield from _keep_straight(point, first)
             point = first
         before = point
+
+
+def _find_point(segment: Any, matrix: PdfMatrix) -> PathPoint:
+    x, y = ctypes.c_float(), ctypes.c_float()
+    raw.FPDFPathSegment_GetPoint(segment, x, y)
+    point: PathPoint = matrix.on_point(x.value, y.value)
+    return point
 
 
 def _keep_straight(one: PathPoint, other: PathPoint) -> Iterator[Box]:

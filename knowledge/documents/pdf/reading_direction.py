@@ -76,8 +76,15 @@ def join_words(
 
     `is_page_reversed`: see `put_in_order`.
     """
-    words = (_Words([word], word.left, word.right) for word in _take_words(glyphs))
-    for line in _join_near(_join_near(words, lines), lines):
+    held: list[_Words] = []
+    for word in _take_words(glyphs):
+        own = _Words([word], word.left, word.right)
+        while held and _is_near(held[-1], own, lines):
+            before = held.pop()
+            left, right = min(before.left, own.left), max(before.right, own.right)
+            own = _Words(before.words + own.words, left, right)
+        held.append(own)
+    for line in held:
         segment = _write_line(line.words, lines, is_page_reversed=is_page_reversed)
         yield line.words[0].typeface.turn, segment
 
@@ -182,22 +189,8 @@ def _write_word(glyphs: Sequence[Glyph]) -> Glyph:
     return replace(first, text=text + marks, left=left, right=right, typeface=face)
 
 
-def _join_near(words: Iterable[_Words], lines: PageLines) -> Iterator[_Words]:
-    """Yield words that are beside each other on either side, and follow each other in the file."""
-    held: _Words | None = None
-    for own in words:
-        if held is not None and _is_near(held, own, lines):
-            held.words += own.words
-            held.left, held.right = min(held.left, own.left), max(held.right, own.right)
-            continue
-        if held is not None:
-            yield held
-        held = own
-    if held is not None:
-        yield held
-
-
 def _is_near(held: _Words, own: _Words, lines: PageLines) -> bool:
+    """Return whether words are beside each other on either side."""
     one, word, last = held.words[0], own.words[0], held.words[-1]
     size = max(one.typeface.size, word.typeface.size)
     if (

@@ -130,7 +130,7 @@ def _put_in_order(glyphs: Sequence[Glyph]) -> Sequence[Glyph]:
 def _find_script(current: Segment, glyph: Glyph) -> Script:
     """Return whether a glyph is superscript or subscript; a drop cap is neither."""
     rise = (glyph.base - current.base) / current.size
-    if not _is_smaller(glyph.typeface.size / current.size, rise) or abs(rise) < _LEAST_RISE:
+    if abs(rise) < _LEAST_RISE or not _is_smaller(glyph.typeface.size / current.size, rise):
         return Script.LINE
     return Script.RAISED if rise > 0 else Script.LOWERED
 
@@ -155,7 +155,9 @@ def _write(glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> Segment:
         gap = glyph.left - segment.right
         script = _find_script(segment, glyph)
         middle = (glyph.left + glyph.right) / 2
-        is_struck = any(strike.start <= middle <= strike.end for strike in strikes)
+        is_struck = bool(strikes) and any(
+            strike.start <= middle <= strike.end for strike in strikes
+        )
         # PDFium adds a space where the baseline changes.
         is_same = not spans or script is spans[-1].script
         has_space = glyph.has_space if is_same else glyph.has_drawn_space
@@ -193,15 +195,19 @@ def _join_letters(spaced: str) -> str:
 
 
 def _extend(segment: Segment, glyph: Glyph) -> None:
-    segment.left = min(segment.left, glyph.left)
-    segment.right = max(segment.right, glyph.right)
-    segment.is_bold = segment.is_bold and glyph.typeface.is_bold
-    segment.is_code = segment.is_code and glyph.typeface.is_code
-    size = glyph.typeface.size
-    if segment.size < size and _is_smaller(segment.size / size, (segment.base - glyph.base) / size):
+    face = glyph.typeface
+    if glyph.left < segment.left:
+        segment.left = glyph.left
+    if glyph.right > segment.right:
+        segment.right = glyph.right
+    segment.is_bold = segment.is_bold and face.is_bold
+    segment.is_code = segment.is_code and face.is_code
+    if face.size <= segment.size:
+        return
+    if _is_smaller(segment.size / face.size, (segment.base - glyph.base) / face.size):
         # The text so far is the superscript in front of a letter, such as a mass number.
         segment.base = glyph.base
-    segment.size = max(segment.size, size)
+    segment.size = face.size
 
 
 def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: PageLines) -> bool:
@@ -215,9 +221,11 @@ def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: Pag
     if face.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
-    smaller, size = sorted((current.size, face.size))
-    rise = (glyph.base - current.base) / size
-    if abs(rise) > (_HIGHEST_RISE if _is_smaller(smaller / size, rise) else BASELINE):
+    size = max(current.size, face.size)
+    rise = abs(glyph.base - current.base) / size
+    if rise > BASELINE and (
+        rise > _HIGHEST_RISE or not _is_smaller(min(current.size, face.size) / size, rise)
+    ):
         return False
     is_near = -size < glyph.left - current.right < glyph.widest_gap * size
     return is_near and not lines.part(current, glyph.left, face.turn)

@@ -13,13 +13,13 @@ from pypdfium2 import PdfBitmap, PdfMatrix, PdfObject, PdfPage, raw
 
 from knowledge.documents.pdf.glyphs import HEIGHT, UNREADABLE, Glyph
 from knowledge.documents.pdf.page_objects import (
+    DEEPEST_DRAWING,
     Box,
     PageObjects,
     find_address,
     find_colour,
     find_size,
     list_clips,
-    list_objects,
 )
 from knowledge.documents.pdf.page_text import turn_page
 
@@ -143,8 +143,8 @@ class VisibleGlyphs:
 
 def _render(page: PdfPage, scale: float) -> Any:
     """Return the colours of a page without its pictures, annotations and turn, by rows."""
-    objects = list(list_objects(page))
-    pictures = [drawn.raw for drawn, _ in objects if drawn.type == raw.FPDF_PAGEOBJ_IMAGE]
+    kinds = (raw.FPDF_PAGEOBJ_IMAGE,)
+    pictures = [one.raw for one in page.get_objects(kinds, max_depth=DEEPEST_DRAWING)]
     for picture in pictures:
         raw.FPDFPageObj_SetIsActive(picture, 0)
     bitmap = page.render(
@@ -196,6 +196,8 @@ def _list_edges(boxes: Sequence[Box]) -> Any:
 
 def _find_overlapping(edges: Any, box: Box) -> list[int]:
     """Return the numbers of the boxes that overlap a box."""
+    if not edges.size:
+        return []
     left, bottom, right, top = edges
     overlaps = (left < box[2]) & (box[0] < right) & (bottom < box[3]) & (box[1] < top)
     numbers: list[int] = overlaps.nonzero()[0].tolist()
