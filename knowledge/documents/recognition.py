@@ -102,8 +102,12 @@ class _PictureReading:
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 
     def _recognise_file(self, file: PictureFile) -> str:
+        from PIL import Image
+
         # A damaged picture is still shown, because a browser may be able to decode it.
-        text, reason = recognise_picture(partial(_open, file), self.recognise)
+        data = io.BytesIO(base64.b64decode(file.data))
+        opened = partial(Image.open, data, formats=_FORMATS)
+        text, reason = recognise_picture(opened, self.recognise)
         self.read += bool(text)
         if not text and reason != _NO_TEXT:
             self.left_out.add("picture text", reason)
@@ -136,12 +140,13 @@ def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
 def recognise_picture(opened: Callable[[], Any], recognise: Recognise) -> tuple[str, str]:
     """Return the lines of a picture, and the reason if there are none.
 
-    `opened` returns the picture (a Pillow image), or raises one of `list_decoding_errors`.
+    `opened` returns the picture (a Pillow image), which may be damaged.
     """
     if not _has_time():
         return "", _NO_TIME
     try:
         picture = opened()
+        picture.load()
     except MemoryError:
         return "", _TOO_LITTLE_MEMORY
     except list_decoding_errors():
@@ -202,14 +207,6 @@ def read_pictures(
     note = f"the text of {pictures} was recognised and may have mistakes"
     warnings = (*page.warnings, note) if reading.read else page.warnings
     return replace(page, blocks=blocks, warnings=warnings, left_out=left_out)
-
-
-def _open(file: PictureFile) -> Any:
-    from PIL import Image
-
-    opened = Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS)
-    opened.load()
-    return opened
 
 
 def _has_time() -> bool:

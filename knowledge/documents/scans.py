@@ -2,9 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import PicturesError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
@@ -15,9 +13,6 @@ from knowledge.documents.recognition import (
     load_recogniser,
     recognise_picture,
 )
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 MOST_PAGES = 200
 _FORMATS = ("PNG", "JPEG", "TIFF")
@@ -80,9 +75,4 @@ def _read_pictures(data: bytes, recognise: Recognise) -> Iterator[tuple[str, str
             if opened.width * opened.height > _LARGEST_AREA:
                 yield "", _TOO_LARGE
             else:
-                yield recognise_picture(partial(_load, opened), recognise)
-
-
-def _load(picture: "Image") -> "Image":
-    picture.load()
-    return picture
+                yield recognise_picture(lambda: opened, recognise)

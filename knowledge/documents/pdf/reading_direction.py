@@ -81,41 +81,38 @@ def join_words(
         own = _Words([word], word.left, word.right)
         while held and _is_near(held[-1], own, lines):
             before = held.pop()
-            left, right = min(before.left, own.left), max(before.right, own.right)
-            own = _Words(before.words + own.words, left, right)
+            before.words += own.words
+            before.left, before.right = min(before.left, own.left), max(before.right, own.right)
+            own = before
         held.append(own)
     for line in held:
         segment = _write_line(line.words, lines, is_page_reversed=is_page_reversed)
         yield line.words[0].typeface.turn, segment
 
 
-def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[tuple[Piece, bool]]:
-    """Return the pieces of a line, stated from left to right, as they are read; each with whether a
-    space precedes it.
+def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[Piece]:
+    """Return the pieces of a line, stated from left to right, as they are read.
 
-    `is_page_reversed`: the lines of the page begin at the right if they have letters of both kinds
-    at their ends.
+    `has_space` of the result: a space precedes the piece. `is_page_reversed`: the lines of the page
+    begin at the right if they have letters of both kinds at their ends.
     """
     letters = [one for piece in pieces for one in piece.text if one.isalpha()]
     ends = {is_right_to_left(one) for one in (*letters[:1], *letters[-1:])} or {False}
     if not (is_page_reversed if len(ends) > 1 else ends.pop()):
-        return [(piece, piece.has_space) for piece in pieces]
+        return list(pieces)
     is_arabic = _ARABIC.search("".join(letters)) is not None
-    runs: list[tuple[int, int]] = []
+    runs: list[Sequence[Piece]] = []
     end = 0
     while end < len(pieces):
-        runs.append((end, _find_end(pieces, end, is_arabic=is_arabic)))
-        end = runs[-1][1]
+        start, end = end, _find_end(pieces, end, is_arabic=is_arabic)
+        runs.append(pieces[start:end])
     table = _MIRRORED if _shows_mirrored(pieces) else {}
-    ordered: list[tuple[Piece, bool]] = []
+    ordered: list[Piece] = []
     has_space = False
-    for start, end in reversed(runs):
-        for at in range(start, end):
-            piece = pieces[at]
-            if end == start + 1 and piece.is_neutral:
-                piece = Piece(piece.text.translate(table), piece.has_space, piece.is_struck)
-            ordered.append((piece, pieces[at].has_space if at > start else has_space))
-        has_space = pieces[start].has_space
+    for first, *others in reversed(runs):
+        text = first.text.translate(table) if not others and first.is_neutral else first.text
+        ordered += [replace(first, text=text, has_space=has_space), *others]
+        has_space = first.has_space
     return ordered
 
 
@@ -165,8 +162,7 @@ def _write_word(glyphs: Sequence[Glyph]) -> Glyph:
         if not unicodedata.combining(own[0]):
             own, marks = own + marks, ""
             if glyph.left == last.left and own == _LAM and last.text in _ALEFS:
-                # PDFium may reverse the ligature of lam and alef; the other way round there is
-                # none.
+                # PDFium may reverse this ligature; there is none of alef and lam.
                 at = end - len(last.text)
             else:
                 # A file may have the letters in the order in which they are seen.
@@ -228,9 +224,9 @@ def _write_line(words: Sequence[Glyph], lines: PageLines, *, is_page_reversed: b
         pieces.append(Piece(word.text, has_space, is_struck))
         before = at
     spans: list[Span] = []
-    for piece, has_space in put_in_order(pieces, is_page_reversed=is_page_reversed):
+    for piece in put_in_order(pieces, is_page_reversed=is_page_reversed):
         is_within = bool(spans) and spans[-1].is_struck and piece.is_struck
-        spans += [Span(" ", is_struck=is_within)] if has_space else []
+        spans += [Span(" ", is_struck=is_within)] if piece.has_space else []
         spans.append(Span(piece.text, is_struck=piece.is_struck))
     segment.text = join_spans(spans)
     return segment
