@@ -176,13 +176,19 @@ def _write_word(glyphs: Sequence[Glyph]) -> Glyph:
             marks += own
             continue
         text, end = f"{text[:at]}{own}{text[at:]}", at + len(own)
+    return _merge(glyphs, text + marks)
+
+
+def _merge(glyphs: Sequence[Glyph], text: str) -> Glyph:
+    """Return glyphs as one, with the baseline of the first and the edges of all."""
     face = replace(
-        first.typeface, size=max(glyph.typeface.size for glyph in glyphs),
+        glyphs[0].typeface,
+        size=max(glyph.typeface.size for glyph in glyphs),
         is_bold=all(glyph.typeface.is_bold for glyph in glyphs),
         is_code=all(glyph.typeface.is_code for glyph in glyphs),
-    )  # fmt: skip
+    )
     left, right = min(glyph.left for glyph in glyphs), max(glyph.right for glyph in glyphs)
-    return replace(first, text=text + marks, left=left, right=right, typeface=face)
+    return replace(glyphs[0], text=text, left=left, right=right, typeface=face)
 
 
 def _is_near(held: _Words, own: _Words, lines: PageLines) -> bool:
@@ -205,12 +211,7 @@ def _is_near(held: _Words, own: _Words, lines: PageLines) -> bool:
 
 def _write_line(words: Sequence[Glyph], lines: PageLines, *, is_page_reversed: bool) -> Segment:
     order = sorted(range(len(words)), key=lambda at: words[at].left + words[at].right)
-    segment = words[order[0]].make_segment()
-    segment.right = max(word.right for word in words)
-    segment.left = min(word.left for word in words)
-    segment.size = max(word.typeface.size for word in words)
-    segment.is_bold = all(word.typeface.is_bold for word in words)
-    segment.is_code = all(word.typeface.is_code for word in words)
+    segment = _merge([words[at] for at in order], "").make_segment()
     strikes = lines.list_strikes(segment, words, words[0].typeface.turn)
     pieces: list[Piece] = []
     before = order[0]

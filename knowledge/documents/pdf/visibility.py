@@ -33,18 +33,6 @@ _MOST_PIXELS = 6_000_000
 _LONGEST_MARK = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A drawn text: the number of the last text in its place, its colour, the boxes that clip it,
-    and whether all is hidden.
-    """
-
-    at: int
-    colour: int | None
-    clips: list[Box]
-    is_hidden: bool
-
-
 class VisibleGlyphs:
     """Keeps the glyphs of a page that a reader sees, and counts the others.
 
@@ -139,6 +127,18 @@ class VisibleGlyphs:
     @cached_property
     def _colours(self) -> Any:
         return _render(self._page, self._scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A drawn text: the number of the last text in its place, its colour, the boxes that clip it,
+    and whether all is hidden.
+    """
+
+    at: int
+    colour: int | None
+    clips: list[Box]
+    is_hidden: bool
 
 
 def _render(page: PdfPage, scale: float) -> Any:
