@@ -54,6 +54,8 @@ _LEAST_SHIFT = 0.15
 """Minimum distance between a letter and the same letter after it, in font sizes."""
 _SAME_SHAPE = 0.02
 """Maximum difference in points between the edges of two shapes of a letter."""
+_DOUBTFUL = f"{UNREADABLE}\u21b5"
+"""Letters that may be ligatures; macOS states a return sign as the meaning of that of TeX fonts."""
 _LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 _MOST_CHARACTERS = 200_000
 _ACCENTS = dict(
@@ -183,7 +185,9 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
             # Word states the letters of formulas twice.
             continue
         before = code, left
-        shown = _find_ligature(text_page, index, shapes) if is_unreadable else _show(code)
+        shown = UNREADABLE if is_unreadable else _show(code)
+        ligature = _find_ligature(text_page, index, shapes) if shown in _DOUBTFUL else ""
+        shown = ligature or shown
         glyph = Glyph(shown, left, right, base, face, has_space, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
@@ -233,14 +237,14 @@ def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
 def _find_ligature(
     text_page: PdfTextPage, index: int, shapes: dict[int | None, dict[str, Box]]
 ) -> str:
-    """Return the ligature in whose place of a font a character without a stated meaning is.
+    """Return the ligature that a character without a stated meaning, or a false one, is.
 
-    It is the one of the font with the same box. Returns U+FFFD if there is none. `shapes` contains
-    the boxes of the ligatures of the fonts seen before.
+    It is the one of the font with the same box. Returns "" if there is none. `shapes` contains the
+    boxes of the ligatures of the fonts seen before.
     """
     drawn, matrix = text_page.get_textobj(index), raw.FS_MATRIX()
     if drawn is None:
-        return UNREADABLE
+        return ""
     font = drawn.get_font().raw
     address = find_address(font)
     if address not in shapes:
@@ -255,7 +259,7 @@ def _find_ligature(
         placed = box[0] * wide, box[1] * high, box[2] * wide, box[3] * high
         if all(abs(one - other) < _SAME_SHAPE for one, other in zip(own, placed, strict=True)):
             return _show(ord(ligature))
-    return UNREADABLE
+    return ""
 
 
 def _measure(font: Any, letter: str) -> Box | None:

@@ -179,12 +179,19 @@ def test_a_letter_whose_meaning_is_not_stated_is_counted(shown: str, content: st
     assert [(one.what, one.count) for one in page.left_out] == [("unreadable letter", 1)]
 
 
-@pytest.mark.parametrize(("name", "letters"), [("fi", "fi"), ("fl", "fl")])
-def test_a_ligature_without_a_stated_meaning_is_known_by_its_shape(name: str, letters: str) -> None:
-    page = read(print_mapped("A re*ned case", "beginbfchar <2A> <0000> endbfchar", name))
+@pytest.mark.parametrize("name", ["fi", "fl"])
+@pytest.mark.parametrize("stated", ["0000", "21B5"])
+def test_a_ligature_without_a_stated_meaning_is_known_by_its_shape(name: str, stated: str) -> None:
+    page = read(print_mapped("A re*ned case", f"beginbfchar <2A> <{stated}> endbfchar", name))
 
-    assert page.content == f"A re{letters}ned case"
+    assert page.content == f"A re{name}ned case"
     assert not page.left_out
+
+
+def test_a_return_sign_of_a_page_is_no_ligature() -> None:
+    page = read(print_mapped("Press * twice", "beginbfchar <2A> <21B5> endbfchar"))
+
+    assert page.content == "Press \u21b5 twice"
 
 
 def test_tildes_of_a_page_do_not_strike_out_its_text() -> None:
