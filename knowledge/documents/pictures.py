@@ -104,6 +104,7 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
     if not any(block.pictures for block in page.blocks):
         return page
     collection = _Collection(beside)
+    collection.left_out.take(page.left_out)
     blocks: list[Block] = []
     waiting: tuple[Picture, ...] = ()
     for block in page.blocks:
@@ -121,14 +122,11 @@ def collect_pictures(page: Page, beside: Mapping[str, bytes]) -> Page:
         else:
             waiting = (*waiting, *own)
     blocks += _stand_alone(waiting)
-    left_out = LeftOutCounts()
-    left_out.take(page.left_out)
-    left_out.take(collection.left_out.list())
     return replace(
         page,
         blocks=tuple(blocks),
         files=tuple(collection.files.values()),
-        left_out=left_out.list(),
+        left_out=collection.left_out.list(),
     )
 
 
@@ -157,7 +155,7 @@ def recognise_type(data: bytes) -> str | None:
 def measure(data: bytes, media_type: str) -> tuple[int, int]:
     """Return the width and height in pixels; zeros for a damaged picture."""
     if media_type == "image/png":
-        return _number(data[16:20]), _number(data[20:24])
+        return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     if media_type == "image/gif":
         return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
     if media_type == "image/webp":
@@ -189,28 +187,22 @@ def _is_figure(data: bytes, media_type: str) -> bool:
     return min(width, height) >= _LEAST_SIDE and width * height <= _LARGEST_AREA
 
 
-def _number(data: bytes) -> int:
-    return int.from_bytes(data, "big")
-
-
 def _measure_webp(data: bytes) -> tuple[int, int]:
     kind = data[12:16]
     if kind == b"VP8X":
-        size = data[24:27], data[27:30]
-        return int.from_bytes(size[0], "little") + 1, int.from_bytes(size[1], "little") + 1
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
     if kind == b"VP8L":
         bits = int.from_bytes(data[21:25], "little")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    width, height = (int.from_bytes(data[at : at + 2], "little") for at in (26, 28))
-    return width & 0x3FFF, height & 0x3FFF
+    sizes = int.from_bytes(data[26:30], "little")
+    return sizes & 0x3FFF, sizes >> 16 & 0x3FFF
 
 
 def _measure_jpeg(data: bytes) -> tuple[int, int]:
     at = 2
     while at + 9 < len(data) and data[at] == 0xFF:
         mark = data[at + 1]
-        is_frame = 0xC0 <= mark <= 0xCF and mark not in (0xC4, 0xC8, 0xCC)
-        if is_frame:
-            return _number(data[at + 7 : at + 9]), _number(data[at + 5 : at + 7])
-        at += 1 if mark == 0xFF else 2 + _number(data[at + 2 : at + 4])
+        if 0xC0 <= mark <= 0xCF and mark not in (0xC4, 0xC8, 0xCC):
+            return int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])
+        at += 1 if mark == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4])
     return 0, 0

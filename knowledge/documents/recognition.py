@@ -9,8 +9,8 @@ import base64
 import io
 import resource
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -53,31 +53,27 @@ class RecognisedText:
 Recognise = Callable[[Any], Sequence[RecognisedText]]
 """Returns the texts in a picture (a Pillow image)."""
 
-TOO_LITTLE_MEMORY = "recognising their text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
+_TOO_LITTLE_MEMORY = "recognising text needs more memory; set INGESTION_FILE_MEMORY_MB=2000"
 _LEAST_SIDE = 100
 """Minimum size in pixels; smaller pictures have no readable text."""
 _LEAST_WORDS = 2
 _LONGEST_REASON = 200
-DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
-"""Exceptions that Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-_NO_TEXT = "no text was recognised in them"
-_NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
-_DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
+_NO_TEXT = "no text was recognised"
+_NO_TIME = "there was no time left to recognise its text; raise INGESTION_FILE_SECONDS"
+DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
+@dataclass(slots=True)
 class _PictureReading:
     """Recognises each picture of a page once; counts pictures that were read or left out."""
 
-    def __init__(
-        self, files: dict[str, PictureFile], recognise: Recognise, *, is_outside: bool
-    ) -> None:
-        self._is_outside = is_outside
-        self._files = files
-        self._recognise = recognise
-        self._number = 0
-        self._read = 0
-        self.left_out = LeftOutCounts()
+    files: dict[str, PictureFile]
+    recognise: Recognise
+    is_outside: bool
+    number: int = 0
+    read: int = 0
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
 
     def insert(self, blocks: Sequence[Block]) -> Iterator[Block]:
         """Yield the blocks, with the recognised texts of each section's pictures at its end."""
@@ -93,43 +89,44 @@ class _PictureReading:
 
     def _write(self, shown: Sequence[tuple[Picture, str | None]], level: int) -> Iterator[Block]:
         for picture, anchor in shown:
-            file = self._files.pop(picture.id, None)
+            file = self.files.pop(picture.id, None)
             text = "" if file is None else self._recognise_file(file)
             if len(text.split()) < _LEAST_WORDS:
                 continue
-            self._number += 1
-            name = f"Picture {self._number}"
+            self.number += 1
+            name = f"Picture {self.number}"
             heading = f"{name}: {picture.caption}" if picture.caption else name
             is_page = anchor is not None and anchor.startswith("page=")
-            place = anchor if is_page or self._is_outside else f"picture-{self._number}"
+            place = anchor if is_page or self.is_outside else f"picture-{self.number}"
             yield Block(BlockKind.HEADING, heading, min(level + 1, 6), place)
             yield Block(BlockKind.TEXT, text, pictures=(picture,))
 
     def _recognise_file(self, file: PictureFile) -> str:
-        text, reason = _recognise_stored(file, self._recognise) if has_time() else ("", _NO_TIME)
-        self._read += bool(text)
+        from PIL import Image
+
+        # A damaged picture is still shown, because a browser may be able to decode it.
+        data = io.BytesIO(base64.b64decode(file.data))
+        opened = partial(Image.open, data, formats=_FORMATS)
+        text, reason = recognise_picture(opened, self.recognise)
+        self.read += bool(text)
         if not text and reason != _NO_TEXT:
             self.left_out.add("picture text", reason)
         return text
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return a note about the recognised text."""
-        if not self._read:
-            return ()
-        return (f"the text of {self._read} pictures was recognised and may have mistakes",)
 
 
 @cache
 def load_recogniser() -> Recognise | str:
     """Return the text recogniser of this process, or the reason why there is none."""
     if find_spec("rapidocr") is None:
-        return "to have their text recognised, install the extra refdesk[ocr]"
-    if not _has_memory():
-        return TOO_LITTLE_MEMORY
+        return "to have text in pictures recognised, install the extra refdesk[ocr]"
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY and soft < _LEAST_MEMORY:
+        # A process that fails to load the models cannot read more files.
+        return _TOO_LITTLE_MEMORY
     try:
         return _load_rapidocr()
     except MemoryError:
-        return TOO_LITTLE_MEMORY
+        return _TOO_LITTLE_MEMORY
     except (ImportError, RuntimeError) as error:
         return f"the text recognition could not be loaded ({_describe(error)})"
 
@@ -137,23 +134,41 @@ def load_recogniser() -> Recognise | str:
 def recognise_page(page: "PdfPage", recognise: Recognise) -> tuple[str, str]:
     """Return the lines of a page that is a picture, and the reason if there are none."""
     scale = min(_SCALE, _LARGEST_SIDE / max(page.get_size()))
+    return recognise_picture(lambda: page.render(scale=scale).to_pil(), recognise)
+
+
+def recognise_picture(opened: Callable[[], Any], recognise: Recognise) -> tuple[str, str]:
+    """Return the lines of a picture, and the reason if there are none.
+
+    `opened` returns the picture (a Pillow image), which may be damaged.
+    """
+    if not _has_time():
+        return "", _NO_TIME
     try:
-        picture = page.render(scale=scale).to_pil()
+        picture = opened()
+        picture.load()
     except MemoryError:
-        return "", TOO_LITTLE_MEMORY
-    return recognise_picture(picture, recognise)
-
-
-def recognise_picture(picture: Any, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture (a Pillow image), and the reason if there are none."""
+        return "", _TOO_LITTLE_MEMORY
+    except list_decoding_errors():
+        return "", DAMAGED
     try:
         text = join_lines(recognise(picture))
     except MemoryError:
-        return "", TOO_LITTLE_MEMORY
+        return "", _TOO_LITTLE_MEMORY
     except Exception as error:  # noqa: BLE001 - the runtime of the models has no class of its own
         # A failed allocation of the runtime is one of its errors, recognisable only by its text.
         return "", f"the text recognition failed ({_describe(error)})"
     return text, "" if text else _NO_TEXT
+
+
+def list_decoding_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that Pillow raises for damaged data."""
+    from PIL.Image import DecompressionBombError
+
+    return (
+        DecompressionBombError, LookupError, OSError, OverflowError, SyntaxError, TypeError,
+        ValueError,
+    )  # fmt: skip
 
 
 def join_lines(texts: Sequence[RecognisedText]) -> str:
@@ -168,13 +183,6 @@ def join_lines(texts: Sequence[RecognisedText]) -> str:
             lines.append([text])
     ordered = (sorted(line, key=lambda one: one.left) for line in lines)
     return "\n".join(" ".join(recognised_text.text for recognised_text in line) for line in ordered)
-
-
-def has_time() -> bool:
-    """Return whether enough processor time is left for the reader process to read another page."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
 
 
 def read_pictures(
@@ -192,37 +200,20 @@ def read_pictures(
     recogniser = load_recogniser() if recognise is None else recognise
     if isinstance(recogniser, str):
         return replace(page, warnings=(*page.warnings, f"it has pictures; {recogniser}"))
-    reading = _PictureReading(files, recogniser, is_outside=is_outside)
+    reading = _PictureReading(files, recogniser, is_outside)
     blocks = tuple(reading.insert(page.blocks))
-    return replace(
-        page,
-        blocks=blocks,
-        warnings=(*page.warnings, *reading.warnings()),
-        left_out=(*page.left_out, *reading.left_out.list()),
-    )
+    left_out = (*page.left_out, *reading.left_out.list())
+    pictures = f"{reading.read} picture{'s'[: reading.read != 1]}"
+    note = f"the text of {pictures} was recognised and may have mistakes"
+    warnings = (*page.warnings, note) if reading.read else page.warnings
+    return replace(page, blocks=blocks, warnings=warnings, left_out=left_out)
 
 
-def _recognise_stored(file: PictureFile, recognise: Recognise) -> tuple[str, str]:
-    """Return the lines of a picture of a page, and the reason if there are none.
-
-    A damaged picture is still shown, because a browser may be able to decode it.
-    """
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(base64.b64decode(file.data)), formats=_FORMATS) as opened:
-            opened.load()
-            return recognise_picture(opened, recognise)
-    except (*DAMAGED_PICTURE, Image.DecompressionBombError):
-        return "", _DAMAGED
-
-
-def _has_memory() -> bool:
-    """Return whether enough memory is available for the models: a process that fails to load them
-    cannot read more files.
-    """
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return soft == resource.RLIM_INFINITY or soft >= _LEAST_MEMORY
+def _has_time() -> bool:
+    """Return whether enough processor time is left for the reader process to read another page."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_CPU)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return soft == resource.RLIM_INFINITY or soft - used.ru_utime - used.ru_stime > _SECONDS_LEFT
 
 
 def _describe(error: Exception) -> str:

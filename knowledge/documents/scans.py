@@ -3,26 +3,20 @@
 import io
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import PicturesError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.recognition import (
-    DAMAGED_PICTURE,
+    DAMAGED,
     Recognise,
-    has_time,
+    list_decoding_errors,
     load_recogniser,
     recognise_picture,
 )
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 MOST_PAGES = 200
 _FORMATS = ("PNG", "JPEG", "TIFF")
 _LARGEST_AREA = 60_000_000
-_NO_TIME = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
-_DAMAGED = "its data is damaged"
 _TOO_LARGE = f"it has more than {_LARGEST_AREA} pixels"
 _TOO_MANY = f"only the first {MOST_PAGES} pages of a picture file are read"
 
@@ -39,37 +33,32 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
     blocks: list[Block] = []
     left_out = LeftOutCounts()
     reasons: list[str] = []
-    for number, picture in enumerate(_open(data), start=1):
-        text, reason = _recognise(picture, recogniser)
+    for number, (text, reason) in enumerate(_read_pictures(data, recogniser), start=1):
         if text:
             blocks.append(Block(BlockKind.TEXT, text, anchor=f"page={number}"))
         else:
             reasons.append(reason)
             left_out.add("picture", reason, name=f"page {number}")
+    if not blocks and set(reasons) <= {DAMAGED}:
+        formats = ", ".join(_FORMATS)
+        raise WrongFormatError(
+            f"expected a picture ({formats}), found a damaged file or another format"
+        )
     if not blocks:
-        if set(reasons) <= {_DAMAGED}:
-            raise _wrong_format()
         raise PicturesError(f"it is a picture; {reasons[-1]}")
     note = "its text was recognised in pictures and may have mistakes"
     return Page(source, "", tuple(blocks), warnings=(note,), left_out=left_out.list())
 
 
-def _recognise(picture: "Image | str", recognise: Recognise) -> tuple[str, str]:
-    """Return the text of a picture, and the reason if there is none."""
-    if isinstance(picture, str):
-        return "", picture
-    return recognise_picture(picture, recognise) if has_time() else ("", _NO_TIME)
-
-
-def _open(data: bytes) -> "Iterator[Image | str]":
-    """Yield each picture of a file, or why it cannot be read."""
+def _read_pictures(data: bytes, recognise: Recognise) -> Iterator[tuple[str, str]]:
+    """Yield the text of each picture of a file, and the reason if there is none."""
     from PIL import Image
 
-    damaged = (*DAMAGED_PICTURE, Image.DecompressionBombError)
+    damaged = list_decoding_errors()
     try:
         opened = Image.open(io.BytesIO(data), formats=_FORMATS)
-    except damaged as error:
-        raise _wrong_format() from error
+    except damaged:
+        return
     with opened:
         for number in count():
             try:
@@ -78,25 +67,12 @@ def _open(data: bytes) -> "Iterator[Image | str]":
                 return
             except damaged:
                 # The pictures behind it cannot be found either.
-                yield _DAMAGED
+                yield "", DAMAGED
                 return
             if number >= MOST_PAGES:
-                yield _TOO_MANY
+                yield "", _TOO_MANY
                 return
-            yield _load(opened, damaged)
-
-
-def _load(picture: "Image", damaged: tuple[type[Exception], ...]) -> "Image | str":
-    if picture.width * picture.height > _LARGEST_AREA:
-        return _TOO_LARGE
-    try:
-        picture.load()
-    except damaged:
-        return _DAMAGED
-    return picture
-
-
-def _wrong_format() -> WrongFormatError:
-    return WrongFormatError(
-        f"expected a picture ({', '.join(_FORMATS)}), found a damaged file or another format"
-    )
+            if opened.width * opened.height > _LARGEST_AREA:
+                yield "", _TOO_LARGE
+            else:
+                yield recognise_picture(lambda: opened, recognise)

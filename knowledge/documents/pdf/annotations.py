@@ -1,16 +1,14 @@
 """Reads values entered into the forms of a PDF and annotations on its pages."""
 
-import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pypdfium2 import PdfDocument, PdfPage, raw
 
 from knowledge.documents.page import LeftOutCounts
-from knowledge.documents.pdf.page_objects import is_hidden, shift_page
+from knowledge.documents.pdf.page_objects import Box, read_text, shift_page
 from knowledge.documents.pdf.page_text import Segment
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
 
 COMMENT = ("comment", "comments on pages are not part of the text")
 HIDDEN = ("hidden word", "not visible on the page")
@@ -26,40 +24,52 @@ _FURTHER_ABOVE = 3.0
 
 
 def take_annotations(
-    document: "PdfDocument", page: "PdfPage", segments: list[Segment], left_out: LeftOutCounts
+    document: PdfDocument, page: PdfPage, segments: list[Segment], left_out: LeftOutCounts
 ) -> list[Segment]:
     """Return the values of form fields and texts on a page; comments and hidden values are counted.
 
     A value is on the same line as the text beside its field.
     """
-    from pypdfium2 import raw
-
     taken: list[Segment] = []
     left = _MOST_CHARACTERS
     count = raw.FPDFPage_GetAnnotCount(page)
-    for at in range(count):
-        if at == _MOST_ANNOTATIONS or left < 0:
-            left_out.add("annotation", _TOO_MANY, count=count - at)
+    for annotation in _list_annotations(page):
+        if left < 0:
             break
-        annotation = raw.FPDFPage_GetAnnot(page, at)
+        count -= 1
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
         if kind == raw.FPDF_ANNOT_WIDGET and document.formenv is not None:
-            shown = _read_field(raw, document.formenv, annotation)
+            shown = _read_field(document.formenv, annotation)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
-            shown = _read_contents(raw, annotation)
+            shown = _read_contents(annotation)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
-            left_out.add(*COMMENT, count=bool(_read_contents(raw, annotation)))
+            left_out.add(*COMMENT, count=bool(_read_contents(annotation)))
         left -= len(shown)
-        if is_hidden(raw, annotation):
+        if _is_hidden(annotation):
             left_out.add(*HIDDEN, count=len(shown.split()))
         elif shown:
-            taken += _place(raw, page, annotation, shown, segments)
-        raw.FPDFPage_CloseAnnot(annotation)
+            taken += _place(page, annotation, shown, segments)
+    left_out.add("annotation", _TOO_MANY, count=count)
     return taken
 
 
-def _read_field(raw: Any, form: Any, annotation: Any) -> str:
+def take_strikes(page: PdfPage) -> Iterator[Box]:
+    """Yield the lines with which annotations strike text out."""
+    shift = shift_page(page)
+    quad = raw.FS_QUADPOINTSF()
+    for annotation in _list_annotations(page):
+        is_strike = raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_STRIKEOUT
+        if not is_strike or _is_hidden(annotation):
+            continue
+        for number in range(raw.FPDFAnnot_CountAttachmentPoints(annotation)):
+            raw.FPDFAnnot_GetAttachmentPoints(annotation, number, quad)
+            xs = quad.x1, quad.x2, quad.x3, quad.x4
+            middle = (quad.y1 + quad.y2 + quad.y3 + quad.y4) / 4
+            yield shift.on_rect(min(xs), middle, max(xs), middle)
+
+
+def _read_field(form: Any, annotation: Any) -> str:
     """Return the value of a form field as the page shows it; selected options by their labels."""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
@@ -69,49 +79,51 @@ def _read_field(raw: Any, form: Any, annotation: Any) -> str:
         return ""
     options = raw.FPDFAnnot_GetOptionCount(form, annotation) if is_choice else 0
     selected = [
-        _read_text(partial(raw.FPDFAnnot_GetOptionLabel, form, annotation, at))
+        read_text(partial(raw.FPDFAnnot_GetOptionLabel, form, annotation, at))
         for at in range(options if options <= _MOST_OPTIONS else 0)
         if raw.FPDFAnnot_IsOptionSelected(form, annotation, at)
     ]
-    return ", ".join(selected) or _read_text(
-        partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-    )
+    value = partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+    return ", ".join(selected) or read_text(value)
 
 
-def _read_contents(raw: Any, annotation: Any) -> str:
-    return _read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+def _read_contents(annotation: Any) -> str:
+    return read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
 
 
-def _read_text(fill: Callable[[Any, int], int]) -> str:
-    # PDFium fills no buffer that is too small.
-    size = fill(None, 0)
-    buffer = ctypes.create_string_buffer(max(size, 2))
-    fill(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
-    return buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0").strip()
+def _list_annotations(page: PdfPage) -> Iterator[Any]:
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
+        annotation = raw.FPDFPage_GetAnnot(page, at)
+        try:
+            yield annotation
+        finally:
+            raw.FPDFPage_CloseAnnot(annotation)
 
 
-def _place(
-    raw: Any, page: "PdfPage", annotation: Any, text: str, segments: list[Segment]
-) -> Iterator[Segment]:
-    box = raw.FS_RECTF()
-    raw.FPDFAnnot_GetRect(annotation, box)
-    shown = shift_page(page).on_rect(box.left, box.bottom, box.right, box.top)
-    box.left, box.bottom, box.right, box.top = shown
-    beside = [segment for segment in segments if box.bottom <= segment.base <= box.top]
-    nearest = min(beside, key=lambda one: abs(one.base - box.bottom), default=None)
+def _is_hidden(annotation: Any) -> bool:
+    """Return whether a page does not show an annotation."""
+    hidden: int = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+    return bool(raw.FPDFAnnot_GetFlags(annotation) & hidden)
+
+
+def _place(page: PdfPage, annotation: Any, text: str, segments: list[Segment]) -> Iterator[Segment]:
+    rect = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, rect)
+    box = shift_page(page).on_rect(rect.left, rect.bottom, rect.right, rect.top)
+    left, bottom, right, top = box
+    beside = [segment for segment in segments if bottom <= segment.base <= top]
+    nearest = min(beside, key=lambda one: abs(one.base - bottom), default=None)
     label = min(segments, key=lambda one: _find_distance(one, box), default=None)
+    tag = None if label is None else label.tag
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size
-    first = box.top - size if nearest is None or len(lines) > 1 else nearest.base
+    first = top - size if nearest is None or len(lines) > 1 else nearest.base
     for at, line in enumerate(lines):
-        base = first - at * 1.2 * size
-        yield Segment(
-            line, box.left, box.right, base, size, tag=None if label is None else label.tag
-        )
+        yield Segment(line, left, right, first - at * 1.2 * size, size, tag=tag)
 
 
-def _find_distance(segment: Segment, box: Any) -> float:
+def _find_distance(segment: Segment, box: Box) -> float:
     """Return how far a text is from a field, in points; text on the same line is nearer."""
-    across: float = max(segment.left - box.right, box.left - segment.right, 0.0)
-    above: float = max(segment.base - box.top, box.bottom - segment.base, 0.0)
+    across = max(segment.left - box[2], box[0] - segment.right, 0.0)
+    above = max(segment.base - box[3], box[1] - segment.base, 0.0)
     return across + _FURTHER_ABOVE * above

@@ -1,14 +1,16 @@
 """Extracts the pictures of PDF pages, and finds the text next to them."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfImage, PdfiumError, PdfPage
 
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Picture
 from knowledge.documents.pdf.page_layout import LaidOutPage
-from knowledge.documents.pdf.page_objects import list_objects
+from knowledge.documents.pdf.page_objects import Box, list_objects
 from knowledge.documents.pdf.text_lines import Line
 from knowledge.documents.pictures import (
     BEYOND_LIMITS,
@@ -18,9 +20,6 @@ from knowledge.documents.pictures import (
     encode,
     write_png,
 )
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfImage, PdfPage
 
 _LEAST_SIDE = 36.0
 """Minimum size in points; a smaller picture is a symbol rather than a figure."""
@@ -41,40 +40,32 @@ _MOST_PAGES_OF_ONE = 2
 
 @dataclass(frozen=True, slots=True)
 class PagePicture:
-    """A picture on a page, in points from the lower left corner."""
+    """A picture on a page, with its box in points from the lower left corner."""
 
     page: int
     data: str
-    left: float
-    bottom: float
-    right: float
-    top: float
+    box: Box
 
 
-def take_pictures(page: "PdfPage", number: int, left_out: LeftOutCounts) -> Iterator[PagePicture]:
+def take_pictures(page: PdfPage, number: int, left_out: LeftOutCounts) -> Iterator[PagePicture]:
     """Yield the figures of a page that can be shown, at most `MOST_PICTURES`; count the others."""
-    from pypdfium2 import PdfImage, PdfiumError, raw
-
-    width, height = page.get_size()
+    largest = _LARGEST_SHARE * math.prod(page.get_size())
     left_to_take = MOST_PICTURES
     for drawn, matrix in list_objects(page):
-        if drawn.type != raw.FPDF_PAGEOBJ_IMAGE:
-            continue
-        left, bottom, right, top = matrix.on_rect(*drawn.get_bounds())
+        box = left, bottom, right, top = matrix.on_rect(*drawn.get_bounds())
         size = right - left, top - bottom
-        is_figure = min(size) >= _LEAST_SIDE and size[0] * size[1] < _LARGEST_SHARE * width * height
-        if not is_figure or not isinstance(drawn, PdfImage):
+        if not isinstance(drawn, PdfImage) or min(size) < _LEAST_SIDE or math.prod(size) >= largest:
             continue
         left_to_take -= 1
-        reason = BEYOND_LIMITS
         try:
             data = _extract(drawn) if left_to_take >= 0 else None
         except PdfiumError:
-            data, reason = None, "damaged"
+            left_out.add("picture", "damaged", name=f"page {number}")
+            continue
         if data is None:
-            left_out.add("picture", reason, name=f"page {number}")
+            left_out.add("picture", BEYOND_LIMITS, name=f"page {number}")
         else:
-            yield PagePicture(number, encode(data), left, bottom, right, top)
+            yield PagePicture(number, encode(data), box)
 
 
 def insert_pictures(
@@ -97,7 +88,7 @@ def insert_pictures(
         yield replace(block, pictures=(*block.pictures, *pictures)) if pictures else block
 
 
-def _extract(drawn: "PdfImage") -> bytes | None:
+def _extract(drawn: PdfImage) -> bytes | None:
     """Return a picture as JPEG if it is stored as JPEG, or as PNG; None if it is too large.
 
     Raises `PdfiumError` if it is damaged.
@@ -118,24 +109,23 @@ def _extract(drawn: "PdfImage") -> bytes | None:
 def _place(picture: PagePicture, blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[int, str]:
     """Return the index of the block to which a picture belongs, and its caption."""
     own = [at for at, block in enumerate(blocks) if block.anchor == f"page={picture.page}"]
-    beside = [line for line in lines if _is_across(picture, line)]
-    below = [line for line in beside if line.base < picture.bottom + line.size / 2]
+    left, bottom, right, top = picture.box
+    beside = [
+        line for line in lines
+        if min(one.left for one in line.segments) < right
+        and left < max(one.right for one in line.segments)
+    ]  # fmt: skip
+    below = [line for line in beside if line.base < bottom + line.size / 2]
     nearest = max(below, key=lambda line: line.base, default=None)
-    if nearest is not None and picture.bottom - nearest.base <= _FURTHEST_CAPTION * nearest.size:
+    if nearest is not None and bottom - nearest.base <= _FURTHEST_CAPTION * nearest.size:
         for at in own:
             text = blocks[at].text
             is_short = blocks[at].kind is BlockKind.TEXT and len(text) <= LONGEST_CAPTION
             if is_short and text.startswith(nearest.text) and _NUMBERED_CAPTION.match(text):
                 return at, text
-    above = [line for line in beside if line.base >= picture.top - line.size]
+    above = [line for line in beside if line.base >= top - line.size]
     last = min(above, key=lambda line: line.base, default=None)
     for at in reversed(own):
         if last is not None and last.text in blocks[at].text:
             return at, ""
     return (own[0] if own else -1), ""
-
-
-def _is_across(picture: PagePicture, line: Line) -> bool:
-    left = min(segment.left for segment in line.segments)
-    right = max(segment.right for segment in line.segments)
-    return left < picture.right and right > picture.left

@@ -5,35 +5,33 @@ PDFium extracts the text with positions, sizes and typefaces. The text of scanne
 recognised if the extra `ocr` is installed; if not, these pages are listed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfDocument, PdfiumError, PdfPage, PdfTextPage, raw
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import (
     PicturesError,
+    SkippedError,
     TooLargeError,
     WrongFormatError,
 )
-from knowledge.documents.office.zipped_xml import choose_title
+from knowledge.documents.office.zipped_xml import LOCKED, choose_title
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 from knowledge.documents.pdf.annotations import HIDDEN, take_annotations
 from knowledge.documents.pdf.page_furniture import remove_furniture
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out
 from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, take_pictures
-from knowledge.documents.pdf.page_text import take_text
+from knowledge.documents.pdf.segments import take_text
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks
 from knowledge.documents.pdf.text_lines import Line, settle_hyphens
 from knowledge.documents.pictures import MOST_PICTURES
 from knowledge.documents.recognition import (
     Recognise,
-    has_time,
     load_recogniser,
     recognise_page,
 )
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000
@@ -41,6 +39,10 @@ _MOST_NAMED = 10
 _UNREADABLE = (
     "unreadable letter", "the file states no meaning; in words, each is shown as \ufffd",
 )  # fmt: skip
+_NO_TEXT = "a picture, or mostly unreadable letters"
+_ENCRYPTED = (
+    "it is encrypted for certain people or programs: save it without protection and ingest it again"
+)
 _DEEPEST_OUTLINE = 6
 _LARGER_TITLE = 1.2
 _SIGNATURES = {
@@ -51,27 +53,24 @@ _SIGNATURES = {
 
 
 class _PageReader:
-    """Reads the pages of a document, and records those without text.
+    """Reads the pages of a document, and counts those that it leaves out.
 
-    `recognised` contains the texts of scanned pages by page number; `reason` states why other scans
-    have none. `shown` are the figures on pages with text.
+    `recognised` contains the texts of pages that were recognised, by page number, `pictures` the
+    numbers of the others without text that can be read; `reason` states why. `shown` are the
+    figures on pages with text.
     """
 
-    def __init__(self, document: "PdfDocument", recognise: Recognise | None) -> None:
+    def __init__(self, document: PdfDocument, recognise: Recognise | None) -> None:
         self.pictures: list[int] = []
         self.recognised: dict[int, str] = {}
         self.shown: list[PagePicture] = []
         self.reason = ""
-        self._recognise: Recognise | str | None = recognise
-        self._document = document
-        self._damaged: list[int] = []
-        self._repeated = 0
         self.left_out = LeftOutCounts()
+        self._recognise = recognise
+        self._document = document
 
     def read(self) -> Iterator[LaidOutPage]:
         """Yield the pages with text; repeated pages are left out."""
-        from pypdfium2 import PdfiumError
-
         seen: set[str] = set()
         left = _MOST_CHARACTERS
         for number in range(1, len(self._document) + 1):
@@ -80,11 +79,11 @@ class _PageReader:
                 text_page = page.get_textpage()
                 whole = text_page.get_text_bounded()
             except PdfiumError:
-                self._damaged.append(number)
+                self.left_out.add("page", "damaged", name=f"page {number}")
                 continue
             # Forms with the same labels have values of their own.
             if whole in seen and whole.strip() and self._document.formenv is None:
-                self._repeated += 1
+                self.left_out.add("page", "the same as an earlier one", name=f"page {number}")
                 continue
             seen.add(whole)
             left -= len(whole)
@@ -98,7 +97,7 @@ class _PageReader:
             page.close()
 
     def _read_page(
-        self, page: "PdfPage", text_page: "PdfTextPage", number: int
+        self, page: PdfPage, text_page: PdfTextPage, number: int
     ) -> Iterator[LaidOutPage]:
         taken = take_text(page, text_page)
         self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
@@ -124,50 +123,26 @@ class _PageReader:
             with self.left_out.contain("page picture", f"page {number}"):
                 self.shown += take_pictures(page, number, self.left_out)
 
-    def _read_picture(self, page: "PdfPage", number: int) -> None:
-        if self._recognise is None:
-            self._recognise = load_recogniser()
-        if isinstance(self._recognise, str):
-            self.reason = self._recognise
-        elif not has_time():
-            self.reason = (
-                "there was no time left to recognise their text; raise INGESTION_FILE_SECONDS"
-            )
+    def _read_picture(self, page: PdfPage, number: int) -> None:
+        recognise = load_recogniser() if self._recognise is None else self._recognise
+        if isinstance(recognise, str):
+            text, self.reason = "", recognise
         else:
-            text, self.reason = recognise_page(page, self._recognise)
-            if text:
-                self.recognised[number] = text
-                return
-        self.pictures.append(number)
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return notes on the pages that were not read."""
-        notes = []
-        if self.pictures:
-            notes.append(
-                f"{_name_pages(self.pictures)} are pictures or have mostly unreadable letters; "
-                f"{self.reason}"
-            )
-        if self.recognised:
-            notes.append(
-                f"the text of {_name_pages(sorted(self.recognised))} was recognised in pictures "
-                "and may have mistakes"
-            )
-        if self._damaged:
-            notes.append(f"{_name_pages(self._damaged)} could not be read: damaged")
-        if self._repeated:
-            notes.append(f"{self._repeated} pages repeat an earlier one and were left out")
-        return tuple(notes)
+            text, self.reason = recognise_page(page, recognise)
+        if text:
+            self.recognised[number] = text
+        else:
+            self.pictures.append(number)
+            self.left_out.add("page", f"{_NO_TEXT}; {self.reason}", name=f"page {number}")
 
 
 def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
-    """Return the page; raises `WrongFormatError` if the file is damaged, locked or not a PDF.
+    """Return the page; raises `SkippedError` if the file is locked, and `WrongFormatError` if it is
+    damaged or not a PDF.
 
     `recognise` recognises the text of pictures; by default the extra `ocr` is used, if it is
     installed. Raises `PicturesError` if all pages are pictures without recognised text.
     """
-    from pypdfium2 import PdfDocument, PdfiumError
-
     if len(data) > MAX_BYTES:
         raise TooLargeError(
             f"a document can have at most {MAX_BYTES} bytes; this one has {len(data)}"
@@ -177,8 +152,9 @@ def read(data: bytes, source: str, recognise: Recognise | None = None) -> Page:
         document = PdfDocument(data)
         document.init_forms()
     except PdfiumError as error:
-        if "assword" in str(error):
-            raise WrongFormatError("the PDF is protected by a password") from error
+        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            is_password = error.err_code == raw.FPDF_ERR_PASSWORD
+            raise SkippedError(LOCKED if is_password else _ENCRYPTED) from error
         raise WrongFormatError(f"the PDF is damaged: {error!s:.120}") from error
     try:
         return _read_document(document, source, recognise)
@@ -193,7 +169,7 @@ def _refuse_other_kinds(data: bytes) -> None:
     raise WrongFormatError(f"expected a PDF, found {next(kinds, 'something else')}")
 
 
-def _read_document(document: "PdfDocument", source: str, recognise: Recognise | None) -> Page:
+def _read_document(document: PdfDocument, source: str, recognise: Recognise | None) -> Page:
     if len(document) > MOST_PAGES:
         raise TooLargeError(
             f"a document can have at most {MOST_PAGES} pages; this one has {len(document)}"
@@ -206,18 +182,25 @@ def _read_document(document: "PdfDocument", source: str, recognise: Recognise | 
     left_out.take(reading.left_out.list())
     laid_out = settle_hyphens(list(write_blocks(pages, _read_outline(document), left_out)))
     shown = insert_pictures(list(laid_out), pages, reading.shown)
-    blocks = tuple(_insert_recognised(shown, reading.recognised))
+    recognised = (
+        Block(BlockKind.TEXT, text, anchor=f"page={number}")
+        for number, text in reading.recognised.items()
+    )
+    blocks = tuple(sorted((*shown, *recognised), key=_find_page))
     if not blocks and reading.pictures:
         raise PicturesError(
             f"its pages have mostly unreadable letters or are pictures ({len(reading.pictures)} of "
             f"{len(document)}); {reading.reason}"
         )
+    note = (
+        f"the text of {_name_pages(list(reading.recognised))} was recognised and may have mistakes"
+    )
     stated = choose_title(clean_text(document.get_metadata_value("Title")))
     return Page(
         source,
         stated or _find_title(blocks, pages),
         blocks,
-        warnings=reading.warnings(),
+        warnings=(note,) if reading.recognised else (),
         left_out=left_out.list(),
     )
 
@@ -241,31 +224,18 @@ def _find_title(blocks: tuple[Block, ...], pages: Sequence[LaidOutPage]) -> str:
     return " ".join(line.text for line in takewhile(lambda line: line.size == largest, lines[at:]))
 
 
-def _insert_recognised(blocks: Iterable[Block], recognised: Mapping[int, str]) -> Iterator[Block]:
-    """Yield the blocks in page order, with the recognised texts inserted."""
-    waiting = sorted(recognised)
-    for block in blocks:
-        number = (block.anchor or "").removeprefix("page=")
-        while waiting and number.isdecimal() and int(number) > waiting[0]:
-            yield _write_recognised(waiting[0], recognised[waiting.pop(0)])
-        yield block
-    yield from (_write_recognised(number, recognised[number]) for number in waiting)
+def _find_page(block: Block) -> int:
+    return int((block.anchor or "page=0").removeprefix("page="))
 
 
-def _write_recognised(number: int, text: str) -> Block:
-    return Block(BlockKind.TEXT, text, anchor=f"page={number}")
-
-
-def _name_pages(numbers: list[int]) -> str:
-    named = ", ".join(str(number) for number in numbers[:_MOST_NAMED])
+def _name_pages(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:_MOST_NAMED]))
     left = len(numbers) - _MOST_NAMED
-    return f"pages {named}{f' and {left} more' if left > 0 else ''}"
+    return f"page{'s'[: len(numbers) > 1]} {named}{f' and {left} more' if left > 0 else ''}"
 
 
-def _read_outline(document: "PdfDocument") -> Outline:
+def _read_outline(document: PdfDocument) -> Outline:
     """Return the outline headings of each page."""
-    from pypdfium2 import PdfiumError
-
     outline: dict[int, dict[str, int]] = {}
     try:
         for entry in document.get_toc(max_depth=_DEEPEST_OUTLINE):

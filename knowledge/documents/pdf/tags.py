@@ -4,10 +4,14 @@ Tables are found by their layout, because files list the cells of a row in any o
 ones.
 """
 
-import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+from pypdfium2 import raw
+
+from knowledge.documents.pdf.page_objects import read_text
 
 _CELLS = frozenset({"TD", "TH"})
 _BLOCKS = frozenset(
@@ -15,7 +19,6 @@ _BLOCKS = frozenset(
 )
 _DEEPEST = 60
 _MOST_ELEMENTS = 50_000
-_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,6 @@ class Tag:
 
 @dataclass(slots=True)
 class _Walk:
-    raw: Any
     tags: dict[int, Tag] = field(default_factory=dict)
     elements: int = 0
 
@@ -42,28 +44,21 @@ class _Walk:
         if not element or depth > _DEEPEST or self.elements >= _MOST_ELEMENTS:
             return
         self.elements += 1
-        kind = self._read_kind(element)
+        kind = read_text(partial(raw.FPDF_StructElement_GetType, element))
         tag = Tag(self.elements, kind, _find_level(kind)) if _begins(kind, outer) else outer
-        for at in range(self.raw.FPDF_StructElement_CountChildren(element)):
-            mark = self.raw.FPDF_StructElement_GetChildMarkedContentID(element, at)
+        for at in range(raw.FPDF_StructElement_CountChildren(element)):
+            mark = raw.FPDF_StructElement_GetChildMarkedContentID(element, at)
             if mark >= 0 and tag is not None:
                 self.tags[mark] = tag
-            self.visit(self.raw.FPDF_StructElement_GetChildAtIndex(element, at), tag, depth + 1)
-
-    def _read_kind(self, element: Any) -> str:
-        buffer = ctypes.create_string_buffer(2 * _LONGEST_NAME)
-        size = self.raw.FPDF_StructElement_GetType(element, buffer, len(buffer))
-        return buffer.raw[: min(size, len(buffer))].decode("utf-16-le", "replace").rstrip("\0")
+            self.visit(raw.FPDF_StructElement_GetChildAtIndex(element, at), tag, depth + 1)
 
 
 def read_tags(page: Any) -> Mapping[int, Tag]:
     """Return the blocks of a page by the ids of their marked content; none without a structure."""
-    from pypdfium2 import raw
-
     tree = raw.FPDF_StructTree_GetForPage(page)
     if not tree:
         return {}
-    walk = _Walk(raw)
+    walk = _Walk()
     for at in range(raw.FPDF_StructTree_CountChildren(tree)):
         walk.visit(raw.FPDF_StructTree_GetChildAtIndex(tree, at), None, 0)
     raw.FPDF_StructTree_Close(tree)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.documents.conftest import Desk, LengthEmbedder
+from tests.knowledge.documents.printing import print_pdf
 
 
 def line(**record: object) -> str:
@@ -267,16 +268,25 @@ async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Des
     assert any("no documents were removed" in reason for _, reason in result.warned)
 
 
-async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk) -> None:
-    vanishing = desk.write("c.md", "# C\n\nThree.\n")
-    desk.index.before_put = lambda: vanishing.unlink(missing_ok=True)
+async def test_a_file_that_is_removed_or_cut_while_others_are_read_is_reported(desk: Desk) -> None:
+    removed = desk.write("c.md", "# C\n\nThree.\n")
+    cut = desk.write("d.pdf", print_pdf([["Four."]]))
+
+    def change() -> None:
+        removed.unlink(missing_ok=True)
+        cut.write_bytes(cut.read_bytes()[:200])
+
+    desk.index.before_put = change
     # The second one waits until the first one is written.
     desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 24_000)
     desk.write("b.md", "# B\n\nTwo.\n")
 
     result = await desk.ingest()
 
-    assert dict(result.failed) == {"c.md": "the file cannot be read: No such file or directory"}
+    assert dict(result.failed) == {
+        "c.md": "the file cannot be read: No such file or directory",
+        "d.pdf": "the PDF is damaged: Failed to load document (PDFium: Data format error).",
+    }
     assert set(desk.index.documents) == {"docs/a", "docs/b"}
 
 

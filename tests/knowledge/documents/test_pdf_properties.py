@@ -12,6 +12,7 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, PageBreak, Paragraph, Spacer, Table
 
+from citations.verbatim import find_struck
 from knowledge.documents.errors import PicturesError
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
@@ -110,8 +111,11 @@ def print_right_to_left(words: list[str]) -> bytes:
     return print_mapped(shown, "beginbfrange <61> <7A> <05D0> endbfrange")
 
 
-def print_mapped(shown: str, mapping: str) -> bytes:
-    """Return a PDF with a line whose font states the meaning of its characters."""
+def print_mapped(shown: str, mapping: str, name: str = "asterisk") -> bytes:
+    """Return a PDF with a line whose font states the meaning of its characters.
+
+    `name` is that of the glyph at `*`.
+    """
     stream = f"BT /F1 12 Tf 50 700 Td ({shown}) Tj ET"
     names = "1 begincodespacerange <00> <FF> endcodespacerange"
     cmap = (
@@ -121,7 +125,8 @@ def print_mapped(shown: str, mapping: str) -> bytes:
     return file_of([
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R "
+        f"/Encoding << /Type /Encoding /Differences [42 /{name}] >> >>",
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
         "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
@@ -172,6 +177,28 @@ def test_a_letter_whose_meaning_is_not_stated_is_counted(shown: str, content: st
 
     assert page.content == content
     assert [(one.what, one.count) for one in page.left_out] == [("unreadable letter", 1)]
+
+
+@pytest.mark.parametrize("name", ["fi", "fl"])
+@pytest.mark.parametrize("stated", ["0000", "21B5"])
+def test_a_ligature_without_a_stated_meaning_is_known_by_its_shape(name: str, stated: str) -> None:
+    page = read(print_mapped("A re*ned case", f"beginbfchar <2A> <{stated}> endbfchar", name))
+
+    assert page.content == f"A re{name}ned case"
+    assert not page.left_out
+
+
+def test_a_return_sign_of_a_page_is_no_ligature() -> None:
+    page = read(print_mapped("Press * twice", "beginbfchar <2A> <21B5> endbfchar"))
+
+    assert page.content == "Press \u21b5 twice"
+
+
+def test_tildes_of_a_page_do_not_strike_out_its_text() -> None:
+    content = read(print_pdf([["See ~~y~~ and ~~~z~~~ here"]])).content
+
+    assert find_struck(content) == []
+    assert content.replace("\u200c", "") == "See ~~y~~ and ~~~z~~~ here"
 
 
 def test_the_letters_of_a_page_are_recognised_if_the_meaning_of_none_is_stated() -> None:

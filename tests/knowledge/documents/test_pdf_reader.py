@@ -2,9 +2,15 @@ import io
 import time
 
 import pytest
+from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
-from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
+from knowledge.documents.errors import (
+    ReadingError,
+    SkippedError,
+    TooLargeError,
+    WrongFormatError,
+)
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts
 from knowledge.documents.pdf import pdf_reader as pdf
 from knowledge.documents.pdf.page_layout import LaidOutPage
@@ -239,6 +245,37 @@ def test_a_file_that_is_not_a_pdf_is_reported(data: bytes, found: str) -> None:
         pdf.read(data, "a.pdf")
 
 
+def encrypt(password: str, strength: int) -> bytes:
+    """Return a PDF that may be neither printed nor copied without the password of its owner."""
+    file = io.BytesIO()
+    forbidden = StandardEncryption(
+        password, "owner", canPrint=0, canModify=0, canCopy=0, canAnnotate=0, strength=strength
+    )
+    canvas = Canvas(file, encrypt=forbidden)
+    canvas.drawString(72, 700, "Rates are low.")
+    canvas.save()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("strength", [40, 128])
+def test_a_pdf_that_may_not_be_printed_or_copied_is_read(strength: int) -> None:
+    page = pdf.read(encrypt("", strength), "a.pdf")
+
+    assert page.content == "Rates are low."
+    assert not page.left_out
+
+
+def test_a_locked_pdf_is_skipped_with_what_to_do() -> None:
+    certified = b"/Root 1 0 R /Encrypt << /Filter /Adobe.PubSec /V 4 /R 4 >>"
+    by_certificate = print_pdf([["Rates are low."]]).replace(b"/Root 1 0 R", certified)
+
+    for strength in (40, 128):
+        with pytest.raises(SkippedError, match="save it without a password"):
+            pdf.read(encrypt("secret", strength), "a.pdf")
+    with pytest.raises(SkippedError, match="certain people or programs: save it without"):
+        pdf.read(by_certificate, "a.pdf")
+
+
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8])
 def test_a_pdf_that_is_cut_off_is_reported(share: float) -> None:
     whole = print_pdf([["Rates are low."], ["Calls are free."]])
@@ -269,7 +306,9 @@ def test_pages_that_share_a_drawing_are_read_once() -> None:
 
     assert len(data) < 130_000
     assert [block.anchor for block in page.blocks] == ["page=1"]
-    assert page.warnings == ("499 pages repeat an earlier one and were left out",)
+    assert [(one.what, one.count, one.reason) for one in page.left_out[-1:]] == [
+        ("page", 499, "the same as an earlier one")
+    ]
 
 
 def test_more_pages_than_a_document_may_have_are_reported() -> None:

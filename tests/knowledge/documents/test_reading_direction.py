@@ -13,7 +13,7 @@ def _read(shown: str) -> str:
     """Return a line as it is read; `shown` states its words and signs from left to right."""
     pieces = [Piece(found.strip(), found[:1] == " ") for found in _PIECES.findall(shown)]
     return "".join(
-        " " * space + piece.text for piece, space in put_in_order(pieces, is_page_reversed=True)
+        " " * piece.has_space + piece.text for piece in put_in_order(pieces, is_page_reversed=True)
     ).strip()
 
 
@@ -47,6 +47,6 @@ def test_a_line_is_read_from_the_right_and_its_numbers_from_the_left(
 def test_the_page_decides_the_direction_of_a_line_with_letters_of_both_kinds_at_its_ends() -> None:
     pieces = [Piece("Total"), Piece("סכום", has_space=True)]
 
-    (first, _), _ = put_in_order(pieces, is_page_reversed=False)
+    first, _ = put_in_order(pieces, is_page_reversed=False)
 
     assert first.text == "Total"

@@ -1,0 +1,425 @@
+"""Takes the glyphs of a PDF page in PDFium's order: letters, their positions and typefaces.
+
+The positions are those that a reader of the text sees, see `turn_page`.
+"""
+
+import ctypes
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, raw
+
+from knowledge.documents.pdf.page_objects import (
+    Box,
+    Size,
+    find_address,
+    find_bounds,
+    find_size,
+    shift_page,
+)
+from knowledge.documents.pdf.page_text import Segment, find_turn, turn_page
+from knowledge.documents.pdf.tags import Tag, read_tags
+
+BASELINE = 0.45
+"""Maximum distance between the baselines of a line, in font sizes."""
+GAP_OF_WORDS = 0.2
+HEIGHT = (-0.2, 0.75)
+"""From where to where letters reach, in font sizes above the baseline."""
+UNREADABLE = "\ufffd"
+_GAP_OF_CELLS = 1.2
+"""Maximum gap between two words of one segment, in font sizes."""
+_GAP_WITHOUT_SPACE = 0.9
+"""The same if no space is drawn between them, because table cells are drawn one by one."""
+_LEAST_SCRIPT, _HIGHEST_SCRIPT, _RAISED_MIDDLE, _LOWERED_MIDDLE = 0.2, 0.5, 0.48, 0.12
+"""Height and middle of the raised and lowered digits of a font, in sizes of its other digits."""
+_SIGNS = "+-\u2212\u2013"
+_SCRIPT, _DIGIT_MIDDLE = 0.6, 0.33
+_TEX_BULLET = 0x88
+"""The character that PDFium returns for the bullet in TeX's symbol font, which has no character
+names.
+"""
+_HYPHEN = 2
+_SPACE_GLYPH = 3
+"""The number of the space in TrueType fonts, if nothing else is stated."""
+_NO_BREAK_SPACE = 0xA0
+_LARGEST_HALF = 0xFFFF
+_NON_JOINER = "\u200c"
+_LEAST_SHIFT = 0.15
+"""Minimum distance between a letter and the same letter after it, in font sizes."""
+_SAME_SHAPE = 0.02
+"""Maximum difference in points between the edges of two shapes of a letter."""
+_DOUBTFUL = f"{UNREADABLE}\u21b5"
+"""Letters that may be ligatures; macOS states a return sign as the meaning of that of TeX fonts."""
+_LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+_MOST_CHARACTERS = 200_000
+_ACCENTS = dict(
+    zip(
+        "`\xb4^\u02c6~\u02dc\xaf\u02d8\u02d9\xa8\u02da\u02dd\u02c7\xb8\u02db",
+        "\u0300\u0301\u0302\u0302\u0303\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327\u0328",
+        strict=True,
+    )
+)
+"""The combining character of each accent."""
+_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_DOWNWARDS = 270
+_WIDEST_CELL = 1.3
+"""Maximum width of the letters at one place of vertical text, such as `10`, in font sizes."""
+_PITCH_OF_CELLS = 0.4, 2.3
+"""How far below each other the letters of vertical text are, in font sizes, with spaces."""
+_FURTHEST_ASIDE = 0.5
+_CELL, _CELL_BASE = 0.88, 0.1
+"""The height of the upper edge of a Chinese letter above the baseline, in font sizes."""
+_BOLD = ("bold", "black", "heavy", "semibold", "demi")
+_CODE = (
+    "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
+    "monaco", "iosevka",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Typeface:
+    """The appearance of glyphs: size in points, direction in degrees, and the block of the text."""
+
+    size: float
+    is_bold: bool
+    is_code: bool
+    turn: int = 0
+    tag: Tag | None = None
+
+
+@dataclass(slots=True)
+class Glyph:
+    """A letter or ligature, or a word of a page with right-to-left text.
+
+    A space precedes it in the file (`has_drawn_space`), or PDFium adds one. `drawn` is the address
+    of the drawn text that it belongs to. Digits and signs have their `height`, and their `middle`
+    above the baseline, in font sizes.
+    """
+
+    text: str
+    left: float
+    right: float
+    base: float
+    typeface: Typeface
+    has_space: bool
+    has_drawn_space: bool
+    drawn: int | None
+    middle: float = 0.0
+    height: float = 0.0
+
+    def shrink(self) -> None:
+        """Set the size and the baseline to those of a digit with the height of the glyph."""
+        self.base += (self.middle - _SCRIPT * _DIGIT_MIDDLE) * self.typeface.size
+        self.typeface = replace(self.typeface, size=_SCRIPT * self.typeface.size)
+
+    @property
+    def widest_gap(self) -> float:
+        """Maximum distance between a glyph and the word before it, in font sizes."""
+        return _GAP_OF_CELLS if self.has_drawn_space else _GAP_WITHOUT_SPACE
+
+    def make_segment(self) -> Segment:
+        """Return a segment that consists of the glyph."""
+        face = self.typeface
+        return Segment(
+            self.text, self.left, self.right, self.base, face.size, face.is_bold, face.is_code,
+            face.tag,
+        )  # fmt: skip
+
+
+def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject]) -> list[Glyph]:
+    """Return the glyphs of a page with the drawn `texts`; spaces are an attribute of the next one.
+
+    A letter without a meaning in the file is U+FFFD.
+    """
+    glyphs = _join_accents(_read_glyphs(page, text_page))
+    _place_scripts(glyphs)
+    glyphs = _restore_repeated(glyphs, texts)
+    for before, glyph in pairwise(glyphs):
+        if before.text[-1:] == glyph.text == "~" and not glyph.typeface.is_code:
+            # Two of them would be the mark of struck-out text.
+            glyph.text = f"{_NON_JOINER}~"
+    if any(_CHINESE.match(glyph.text) for glyph in glyphs):
+        _turn_vertical(glyphs, find_size(page))
+    return glyphs
+
+
+def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
+    size, shift = find_size(page), shift_page(page)
+    matrices: dict[int, PdfMatrix] = {}
+    tags = read_tags(page)
+    typefaces: dict[int | None, Typeface] = {}
+    shapes: dict[int | None, dict[str, Box]] = {}
+    codes = _read_codes(text_page)
+    # The codes of a font are no letters if some of them would be control characters.
+    fonts = {_find_font(text_page, at, code) for at, code in enumerate(codes) if code < ord(" ")}
+    unreadable = fonts - {None}
+    has_space = has_drawn_space = False
+    before: tuple[int, float] | None = None
+    for index, code in enumerate(codes):
+        if 0xD800 <= code < 0xDC00:
+            continue
+        is_unreadable = not code or (
+            unreadable and _find_font(text_page, index, code) in unreadable
+        )
+        if not is_unreadable and (
+            (code <= ord(" ") and code != _HYPHEN) or code == _NO_BREAK_SPACE
+        ):
+            has_space = True
+            has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
+            continue
+        address = find_address(raw.FPDFText_GetTextObject(text_page, index))
+        if address not in typefaces:
+            typefaces[address] = _read_typeface(text_page, index, tags)
+        face = typefaces[address]
+        if face.turn not in matrices:
+            matrices[face.turn] = shift.multiply(turn_page(face.turn, size))
+        matrix = matrices[face.turn]
+        left, base, right = _find_place(text_page, index, face.turn, matrix)
+        if code > _LARGEST_HALF and before == (code, left):
+            # Word states the letters of formulas twice.
+            continue
+        before = code, left
+        shown = UNREADABLE if is_unreadable else _show(code)
+        ligature = _find_ligature(text_page, index, shapes) if shown in _DOUBTFUL else ""
+        shown = ligature or shown
+        glyph = Glyph(shown, left, right, base, face, has_space, has_drawn_space, address)
+        if shown.isdecimal() or shown in _SIGNS:
+            _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
+            glyph.middle = ((bottom + top) / 2 - base) / face.size
+            glyph.height = (top - bottom) / face.size
+        yield glyph
+        has_space = has_drawn_space = False
+
+
+def _read_codes(text_page: PdfTextPage) -> list[int]:
+    """Return the code points of the characters of a page.
+
+    PDFium has the letters of formulas as two halves (surrogates), both at the place of the letter:
+    the second one is returned as the whole letter.
+    """
+    characters = range(min(text_page.count_chars(), _MOST_CHARACTERS))
+    codes: list[int] = [raw.FPDFText_GetUnicode(text_page, index) for index in characters]
+    for at, (high, low) in enumerate(pairwise(codes)):
+        if 0xD800 <= high < 0xDC00 <= low < 0xE000:
+            codes[at + 1] = 0x10000 + ((high - 0xD800) << 10) + low - 0xDC00
+    return codes
+
+
+def _find_place(
+    text_page: PdfTextPage, index: int, turn: int, matrix: PdfMatrix
+) -> tuple[float, float, float]:
+    """Return the left end, the baseline and the right end of a character.
+
+    For turned characters, PDFium provides only the tight box.
+    """
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
+    if turn:
+        left, base = matrix.on_point(x.value, y.value)
+        return left, base, matrix.on_rect(*text_page.get_charbox(index))[2]
+    right = text_page.get_charbox(index, loose=True)[2]
+    return x.value + matrix.e, y.value + matrix.f, right + matrix.e
+
+
+def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
+    """Return the address of the font that does not state the meaning of a character, or None."""
+    if code == _SPACE_GLYPH or raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
+        return None
+    return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
+
+
+def _find_ligature(
+    text_page: PdfTextPage, index: int, shapes: dict[int | None, dict[str, Box]]
+) -> str:
+    """Return the ligature that a character without a stated meaning, or a false one, is.
+
+    It is the one of the font with the same box. Returns "" if there is none. `shapes` contains the
+    boxes of the ligatures of the fonts seen before.
+    """
+    drawn, matrix = text_page.get_textobj(index), raw.FS_MATRIX()
+    if drawn is None:
+        return ""
+    font = drawn.get_font().raw
+    address = find_address(font)
+    if address not in shapes:
+        shapes[address] = {one: box for one in _LIGATURES if (box := _measure(font, one))}
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
+    raw.FPDFText_GetMatrix(text_page, index, matrix)
+    wide, high = matrix.a * drawn.get_font_size(), matrix.d * drawn.get_font_size()
+    left, bottom, right, top = text_page.get_charbox(index)
+    own = left - x.value, bottom - y.value, right - x.value, top - y.value
+    for ligature, box in shapes[address].items():
+        placed = box[0] * wide, box[1] * high, box[2] * wide, box[3] * high
+        if all(abs(one - other) < _SAME_SHAPE for one, other in zip(own, placed, strict=True)):
+            return _show(ord(ligature))
+    return ""
+
+
+def _measure(font: Any, letter: str) -> Box | None:
+    """Return the box of a letter of a font, in font sizes from its origin."""
+    path = raw.FPDFFont_GetGlyphPath(font, ord(letter), 1.0)
+    count = raw.FPDFGlyphPath_CountGlyphSegments(path)
+    segments = (raw.FPDFGlyphPath_GetGlyphPathSegment(path, at) for at in range(count))
+    return find_bounds(segments, PdfMatrix())
+
+
+def _show(code: int) -> str:
+    if code in (_HYPHEN, _TEX_BULLET):
+        return "-" if code == _HYPHEN else "\u2022"
+    sign = chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else UNREADABLE
+    is_form = 0xFB00 <= code <= 0xFDFF or 0xFE10 <= code <= 0xFE48 or 0xFE70 <= code <= 0xFEFC
+    return unicodedata.normalize("NFKC", sign).strip() if is_form else sign
+
+
+def _read_typeface(text_page: PdfTextPage, index: int, tags: Mapping[int, Tag]) -> Typeface:
+    """Return the typeface of a drawn text, one glyph of which has the index."""
+    drawn = text_page.get_textobj(index)
+    if drawn is None:
+        return Typeface(10.0, False, False)
+    size, matrix = drawn.get_font_size(), raw.FS_MATRIX()
+    raw.FPDFText_GetMatrix(text_page, index, matrix)
+    try:
+        name = drawn.get_font().get_base_name().lower()
+    except PdfiumError:
+        name = ""
+    return Typeface(
+        size=round(max(min(abs(size * math.hypot(matrix.c, matrix.d)), 500.0), 1.0) * 2) / 2,
+        is_bold=any(word in name for word in _BOLD),
+        is_code=any(word in name for word in _CODE),
+        # A negative size turns the letters, too.
+        turn=find_turn(matrix.a * size, matrix.b * size),
+        tag=tags.get(raw.FPDFPageObj_GetMarkedContentID(drawn)) if tags else None,
+    )
+
+
+def _join_accents(glyphs: Iterable[Glyph]) -> list[Glyph]:
+    """Return glyphs; an accent that is drawn over or under a letter, as in TeX, is part of it."""
+    joined: list[Glyph] = []
+    for glyph in glyphs:
+        last = joined[-1] if joined else None
+        letter = last and (_add_accent(last, glyph) or _add_accent(glyph, last))
+        if last is None or letter is None:
+            joined.append(glyph)
+        else:
+            spaces = last.has_space, last.has_drawn_space
+            joined[-1] = replace(letter, has_space=spaces[0], has_drawn_space=spaces[1])
+    return joined
+
+
+def _add_accent(accent: Glyph, letter: Glyph) -> Glyph | None:
+    mark = _ACCENTS.get(accent.text)
+    if mark is None or not letter.left <= (accent.left + accent.right) / 2 <= letter.right:
+        return None
+    text = unicodedata.normalize("NFC", letter.text.replace("\u0131", "i") + mark)
+    is_letter = len(text) == 1 and accent.typeface.turn == letter.typeface.turn
+    return replace(letter, text=text) if is_letter else None
+
+
+def _place_scripts(glyphs: Sequence[Glyph]) -> None:
+    """Shrink the digits that a font has as raised or lowered, and the signs before raised ones."""
+    for before, glyph in zip((None, *glyphs), glyphs, strict=False):
+        if (
+            glyph.text.isdecimal()
+            and _LEAST_SCRIPT < glyph.height < _HIGHEST_SCRIPT
+            and not _LOWERED_MIDDLE < glyph.middle < _RAISED_MIDDLE
+        ):
+            is_raised = before is not None and min(before.middle, glyph.middle) > _RAISED_MIDDLE
+            if before is not None and is_raised and before.text in _SIGNS:
+                before.shrink()
+            glyph.shrink()
+
+
+def _restore_repeated(glyphs: Sequence[Glyph], texts: Sequence[PdfObject]) -> list[Glyph]:
+    """Return glyphs, and those that PDFium omits because the same letter is drawn just before them.
+
+    PDFium takes them for a shadow that makes the letter bold. A shadow is hardly moved; the second
+    letter of "off" is.
+    """
+    counts = Counter(glyph.drawn for glyph in glyphs)
+    addresses = [find_address(drawn.raw) for drawn in texts]
+    omitted = {
+        addresses[at]: _find_shift(before, drawn)
+        for at, (before, drawn) in enumerate(pairwise(texts))
+        if addresses[at + 1] not in counts and counts[addresses[at]] == 1
+    }
+    restored: list[Glyph] = []
+    is_restored = False
+    for glyph in glyphs:
+        if is_restored:
+            # PDFium adds a space in the place of the omitted letter.
+            glyph.has_space = glyph.has_drawn_space
+        restored.append(glyph)
+        shift, size = omitted.get(glyph.drawn, 0.0), glyph.typeface.size
+        is_restored = glyph.typeface.turn == 0 and _LEAST_SHIFT * size < shift < size
+        if is_restored:
+            left, right = glyph.left + shift, glyph.right + shift
+            copy = replace(glyph, left=left, right=right, has_space=False, has_drawn_space=False)
+            restored.append(copy)
+    return restored
+
+
+def _find_shift(before: PdfObject, drawn: PdfObject) -> float:
+    """Return how far a text is to the right of another one of the same shape; 0 without one."""
+    one, other = before.get_bounds(), drawn.get_bounds()
+    left, bottom, right, top = (end - start for start, end in zip(one, other, strict=True))
+    is_same = max(abs(bottom), abs(top), abs(right - left)) < _SAME_SHAPE
+    return left if is_same and other[0] < other[2] and other[1] < other[3] else 0.0
+
+
+def _turn_vertical(glyphs: Sequence[Glyph], size: Size) -> None:
+    """Turn the glyphs of Chinese or Japanese text in columns down the page, if most are in columns.
+
+    PDFium has them in their order, but as upright ones. One or more upright glyphs in the place of
+    a letter, such as the digits of a day, are below the one before them.
+    """
+    cells: list[list[Glyph]] = []
+    for glyph in glyphs:
+        last = cells[-1][-1] if cells else None
+        if last is not None and glyph.base == last.base and -1 < glyph.left - last.right < 1:
+            cells[-1].append(glyph)
+        else:
+            cells.append([glyph])
+    links = [_is_below(one, other) for one, other in pairwise(cells)]
+    linked = [above or below for above, below in pairwise((False, *links, False))]
+    chinese = [any(_CHINESE.match(glyph.text) for glyph in cell) for cell in cells]
+    of_columns = sum(map(all, zip(linked, chinese, strict=True)))
+    if 2 * of_columns <= sum(bool(_CHINESE.match(glyph.text)) for glyph in glyphs):
+        return
+    matrix = turn_page(_DOWNWARDS, size)
+    for cell, is_linked, is_chinese in zip(cells, linked, chinese, strict=True):
+        face = cell[0].typeface
+        if not (is_linked or is_chinese) or not _is_upright(cell, face.size):
+            continue
+        middle = (cell[0].left + cell[-1].right) / 2
+        left, base = matrix.on_point(
+            middle - (0.5 - _CELL_BASE) * face.size, cell[0].base + _CELL * face.size
+        )
+        for glyph in cell:
+            glyph.left, glyph.right, glyph.base = left, left + face.size, base
+            glyph.typeface = replace(face, turn=_DOWNWARDS)
+            glyph.has_space, glyph.has_drawn_space = False, True
+
+
+def _is_below(cell: Sequence[Glyph], other: Sequence[Glyph]) -> bool:
+    """Return whether upright glyphs are below others as letters of vertical text are."""
+    size = other[0].typeface.size
+    lowest, highest = (share * size for share in _PITCH_OF_CELLS)
+    aside = cell[0].left + cell[-1].right - other[0].left - other[-1].right
+    return (
+        _is_upright(cell, size)
+        and _is_upright(other, size)
+        and lowest < cell[0].base - other[0].base < highest
+        and abs(aside) / 2 < _FURTHEST_ASIDE * size
+    )
+
+
+def _is_upright(cell: Sequence[Glyph], size: float) -> bool:
+    """Return whether glyphs are upright, and no wider than a letter of vertical text."""
+    return not cell[0].typeface.turn and cell[-1].right - cell[0].left <= _WIDEST_CELL * size
