@@ -31,7 +31,7 @@ from citations.links import (
 )
 from citations.verbatim import as_markdown
 from envelope.conversation import BY_PERSON
-from envelope.json_values import read_list, read_objects, read_text
+from envelope.json_values import map_texts, read_list, read_objects, read_text
 from envelope.outcome import Outcome
 from envelope.place import Place
 from envelope.specialists import ReviewedDocument
@@ -724,13 +724,7 @@ def _question(question: Named) -> dict[str, JsonValue]:
 
 def _unlink(value: JsonValue) -> JsonValue:
     """Return a value with links and URLs removed from all of its strings."""
-    if isinstance(value, str):
-        return keep_links(value, Allowed(any_host=True)).text
-    if isinstance(value, list):
-        return [_unlink(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _unlink(item) for name, item in value.items()}
-    return value
+    return map_texts(value, lambda text: keep_links(text, Allowed(any_host=True)).text)
 
 
 def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -61,7 +61,6 @@ from llm.tasks.review import (
     ComplianceInputs,
     ComplianceOutput,
     RequirementVerdict,
-    TextUnit,
 )
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
@@ -139,6 +138,11 @@ class _Material:
         return PassageSearch(self.passages)
 
     @property
+    def named(self) -> tuple[BaseModel, ...]:
+        """All requirements and passages, whose ids a model may repeat from other outputs."""
+        return (*compress_requirements(self.rules), *(passage.unit for passage in self.passages))
+
+    @property
     def digest(self) -> str:
         """The digest of the content of the documents."""
         return join_digests(self.documents)
@@ -202,6 +206,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         if self.toolbox.is_offline:
             result = await asyncio.to_thread(_show_closest, material)
             return Wrote(Writes(verdicts=await self._store(result, material, reads, ())))
+        self.toolbox = replace(self.toolbox, known=material.named)
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part, material))
         if (divided := await self._divide(reads, material)) is not None:
@@ -330,15 +335,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             document=name_documents([document.title for document in material.documents]),
             law="" if reads.checklist is None else reads.checklist.target_law,
             requirements=compress_requirements(rules),
-            passages=tuple(
-                TextUnit(
-                    id=passage.id,
-                    heading=passage.heading,
-                    text=passage.text,
-                    language=passage.language,
-                )
-                for passage in passages
-            ),
+            passages=tuple(passage.unit for passage in passages),
             is_whole=len(passages) == len(material.passages),
         )
 

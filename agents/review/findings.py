@@ -1,23 +1,22 @@
 """Lists the findings of a review, with notes in the reader's language."""
 
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Formatter
 
+from agents.review.names import name_items, shorten_line
 from agents.review.requirements import Extraction, Requirement, TextPlace
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
 from envelope.specialists import SpecialistError
-from envelope.texts import put_in_quotes
 
 _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
 _SEPARATOR = "; "
 _TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
-_LONGEST, _LONGEST_NAME = 260, 80
+_LONGEST = 260
 _MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
 """Maximum number of findings in an answer; the report contains all of them."""
@@ -45,14 +44,8 @@ class _Names:
     ) -> None:
         self._law, self._document = law, document
         articles = {requirement.id: requirement.place.name(law) for requirement in requirements}
-        counts = Counter(articles.values())
-        self._names = {
-            requirement.id: articles[requirement.id]
-            if counts[articles[requirement.id]] == 1
-            else f"{articles[requirement.id]} "
-            f"({put_in_quotes(_shorten(requirement.statement, _LONGEST_NAME), language)})"
-            for requirement in requirements
-        }
+        words = {requirement.id: requirement.statement for requirement in requirements}
+        self._names = name_items(articles, words, language)
 
     def rule(self, requirement: Requirement) -> str:
         """Return the article of a requirement, with its wording if the article has several
@@ -222,7 +215,7 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 def quote(text: str) -> str:
     """Return the text on one line, shortened, and without a final full stop."""
-    return _shorten(text, _LONGEST)
+    return shorten_line(text, _LONGEST)
 
 
 def fill(template: str, **values: object) -> str:
@@ -240,12 +233,6 @@ def load_finding_texts(language: str) -> Mapping[str, str]:
     """Return the sentences in a language, or in English if there are none."""
     tables = _load()
     return {**tables["en"], **tables.get(language, {})}
-
-
-def _shorten(text: str, longest: int) -> str:
-    plain = " ".join(text.split())
-    shown = plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
-    return shown.rstrip(".;:, ")
 
 
 def _translate(note: str, language: str) -> str | None:

@@ -1,6 +1,8 @@
 """Collects the gaps in a review, which are of five kinds."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from agents.agent import AgentRole, ProgressStep
@@ -29,7 +31,7 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs, TextUnit
+from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs
 
 _LONGEST = 2_000
 _MOST_MET = 40
@@ -90,12 +92,12 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         passages = await self._cut(reads)
         inputs = await self._make_inputs(reads, extraction, review)
         batches = [
-            inputs.model_copy(update={"passages": tuple(map(_show, own))})
+            inputs.model_copy(update={"passages": tuple(passage.unit for passage in own)})
             for own in _divide(passages)
         ]
-        turns = reads.turns
-        given = await self.toolbox.consult_each(
-            GAP_SYNTHESIZER, batches, turns, reads, by="passages"
+        toolbox = replace(self.toolbox, known=compress_requirements(extraction.requirements))
+        given = await toolbox.consult_each(
+            GAP_SYNTHESIZER, batches, reads.turns, reads, by="passages"
         )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
@@ -103,9 +105,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=given.errors))
         found_gaps = [gap for output in given.outputs for gap in output.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found_gaps, extraction, passages)]
-        kinds: dict[str, int] = {}
-        for gap in gaps:
-            kinds[gap.kind] = kinds.get(gap.kind, 0) + 1
+        kinds = Counter(gap.kind for gap in gaps)
         return Wrote(
             Writes(
                 gaps=FindingList(
@@ -157,12 +157,6 @@ def _divide(passages: Sequence[RulePassage]) -> Iterator[Sequence[RulePassage]]:
     sizes = [len(passage.text) for passage in passages]
     for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
         yield passages[first : last + 1]
-
-
-def _show(passage: RulePassage) -> TextUnit:
-    return TextUnit(
-        id=passage.id, heading=passage.heading, text=passage.text, language=passage.language
-    )
 
 
 def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:

@@ -159,7 +159,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             return ReportGeneratorOutput(), ()
         batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
         asked = [_make_task_inputs(reads, inputs, own) for own in batches]
-        given = await self.toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
+        known = compress_requirements(inputs.extraction.requirements)
+        toolbox = replace(self.toolbox, known=known)
+        given = await toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
         advice = tuple(
             recommendation for output in given.outputs for recommendation in output.recommendations
         )

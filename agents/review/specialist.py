@@ -235,7 +235,8 @@ def read_query(use: ToolUse) -> str:
 class Toolbox:
     """The resources of a specialist in one run.
 
-    `waits` contains the seconds after which calls that failed in this run may succeed.
+    `waits` contains the seconds after which calls that failed in this run may succeed. `known`
+    contains requirements that its sentences may name in addition to those of the inputs.
     """
 
     profile: SpecialistProfile
@@ -246,6 +247,7 @@ class Toolbox:
     expander: Model | None = None
     run: Run = OUTSIDE
     waits: list[float] = field(default_factory=list)
+    known: tuple[BaseModel, ...] = ()
 
     @classmethod
     def make(cls, parts: AgentParts, task: str) -> "Toolbox":
@@ -340,7 +342,7 @@ class Toolbox:
                 if isinstance(step, NoOutput):
                     return step
                 if step is not None:
-                    return replace(step, output=name_ids(step.output, inputs), errors=errors)
+                    return replace(step, output=self._name(step.output, inputs), errors=errors)
             gathered = tuple(f"{result.tool}: {shorten(result.text)}" for result in known.results)
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete, self.run)
@@ -353,7 +355,7 @@ class Toolbox:
                 depends_on_content=may_depend_on_content(error),
                 is_refused=is_refusal(error),
             )
-        return GivenOutput(name_ids(given.output, inputs), given.model, errors)
+        return GivenOutput(self._name(given.output, inputs), given.model, errors)
 
     async def consult_each(
         self,
@@ -410,6 +412,9 @@ class Toolbox:
             if not halves:
                 outcomes.append((own, outcome))
         return outcomes
+
+    def _name(self, output: O, inputs: BaseModel) -> O:
+        return name_ids(output, inputs, self.known)
 
     def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop continues. The model decides whether it has enough results."""
