@@ -22,7 +22,7 @@ from cli.workflow_commands import OLD_COMMAND
 from config.texts import load_texts
 from envelope.json_values import read_objects
 from envelope.sources import TOOL_SOURCE
-from gateway.answer import Source, SourcePage, group_sources, safe_reply
+from gateway.answer import Source, SourceLine, list_source_lines, safe_reply
 
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _LEAST_LINES = 3
@@ -150,15 +150,11 @@ def _markdown_lines(reply: Fields) -> list[str]:
     """Return a reply as lines of Markdown, which are not wrapped."""
     safe, _ = safe_reply(reply)
     lines = [*_add_places(safe).split("\n"), *_options(safe), *_title_of_sources(safe)]
-    for page in _group_sources(safe):
-        if len(page.sections) == 1:
-            lines.append(f"- {_name_source(page)}: {_find_place(page.sections[0].source, safe)}")
-            continue
-        lines.append(f"- {page.title}: {page.place}")
-        lines += [
-            f"  - {section.numbers} {section.name}{_anchor(section.source)}"
-            for section in page.sections
-        ]
+    for line, place in _list_lines(safe):
+        if line.is_nested:
+            lines.append(f"  - {line.numbers} {line.name}{_anchor(line.source)}")
+        else:
+            lines.append(f"- {f'{line.numbers} {line.name}'.lstrip()}: {place}")
     return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 
@@ -293,17 +289,11 @@ def _add_places(reply: Fields) -> str:
 def _sources(reply: Fields) -> list[str]:
     """Return the cited pages with their sections, without duplicates."""
     lines = _title_of_sources(reply)
-    for page in _group_sources(reply):
-        if len(page.sections) == 1:
-            place = _find_place(page.sections[0].source, reply)
-            lines += [f"  {_name_source(page)}", f"      {place}"]
-            continue
-        place = _find_place(page.sections[0].source, reply).partition("#")[0]
-        lines += [f"  {page.title}", f"      {place}"]
-        lines += [
-            f"    {section.numbers} {section.name}{_anchor(section.source)}"
-            for section in page.sections
-        ]
+    for line, place in _list_lines(reply):
+        if line.is_nested:
+            lines.append(f"    {line.numbers} {line.name}{_anchor(line.source)}")
+        else:
+            lines += [f"  {f'{line.numbers} {line.name}'.lstrip()}", f"      {place}"]
     return lines
 
 
@@ -313,27 +303,14 @@ def _title_of_sources(reply: Fields) -> list[str]:
     return ["", load_texts().text("push_sources", _find_language(reply))]
 
 
-def _group_sources(reply: Fields) -> list[SourcePage]:
-    return group_sources(
-        map(Source.model_validate, read_objects(reply.get("sources"))), separator=" > "
-    )
-
-
-def _name_source(page: SourcePage) -> str:
-    """Return a page with its only section and the numbers of its citations."""
-    [section] = page.sections
-    names = dict.fromkeys(
-        (page.title, section.name) if section.name != section.source.title else (page.title,)
-    )
-    return f"{section.numbers} {' > '.join(names)}"
-
-
-def _find_place(source: Source, reply: Fields) -> str:
-    """Return the URL or path of a source, with its anchor."""
-    where = source.place or source.chunk_id or ""
-    if where.startswith(TOOL_SOURCE):
-        return load_texts().text("tool_result", _find_language(reply))
-    return where
+def _list_lines(reply: Fields) -> Iterator[tuple[SourceLine, str]]:
+    """Yield each line of the list of sources, with the URL or path of its section or page."""
+    sources = map(Source.model_validate, read_objects(reply.get("sources")))
+    for line in list_source_lines(sources, separator=" > "):
+        where = line.source.place or line.source.chunk_id or ""
+        if where.startswith(TOOL_SOURCE):
+            where = load_texts().text("tool_result", _find_language(reply))
+        yield line, where if line.numbers else where.partition("#")[0]
 
 
 def _anchor(source: Source) -> str:
