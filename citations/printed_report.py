@@ -1,14 +1,15 @@
 """A printable report of paragraphs, lists, and tables, which can be rendered to files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from citations.links import Base, keep_own_link
 from envelope.encoding import remove_hidden_characters
 
+_SPACES = re.compile(r"\s+")
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
-_LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
+_LINE_MARK = re.compile(r"\A( ?\d{1,9}|(?= ?[-+]) ?)([.)+-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,41 @@ class PrintedReport:
     notice: str = ""
 
 
-def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
-    """Yield each piece of a text, and whether it is bold."""
-    end = 0
-    for start, stop in text.marks:
-        if end < start:
-            yield text.text[end:start], False
-        yield text.text[start:stop], True
-        end = stop
-    yield text.text[end:], False
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """How a format writes plain text, bold text, a link (its text and its target), and a place
+    behind a text; `has_anchors` is true if it can link to an anchor.
+    """
+
+    escape: Callable[[str], str]
+    bold: Callable[[str], str]
+    link: Callable[[str, str], str]
+    place: Callable[[str, str], str] = "{} ({})".format
+    has_anchors: bool = True
+
+
+def write_line(text: ReportText, form: LineForm, base: Base) -> str:
+    """Return a text without its further lines; only links to our own pages (below `base`) are
+    kept.
+    """
+    link = keep_own_link(text.link, base)
+    is_linked = bool(link) and (form.has_anchors or not link.startswith("#"))
+
+    def write_link(shown: str) -> str:
+        return form.link(shown, link) if is_linked else shown
+
+    words = "".join(
+        form.bold(piece) if is_bold else form.escape(piece) for piece, is_bold in _split(text)
+    )
+    if not text.place:
+        return write_link(words)
+    place = write_link(form.escape(put_on_line(text.place)))
+    return form.place(words, place) if words else place
+
+
+def put_on_line(text: str) -> str:
+    """Return a text without hidden characters and with single spaces, also at its ends."""
+    return _SPACES.sub(" ", remove_hidden_characters(text))
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
@@ -74,7 +101,7 @@ def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
     for part in report.parts:
         lines += [f"## {part.heading}", ""]
         for paragraph in part.paragraphs:
-            lines += [_render(paragraph, base), ""]
+            lines += [_render(paragraph, base).strip(), ""]
         if part.items:
             marks = ("  -" if item.is_detail else "-" for item in part.items)
             items = (_render(item, base) for item in part.items)
@@ -92,26 +119,20 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(line, base) for line in (text, *text.more))
+    return "<br>".join(write_line(line, _MARKDOWN, base) for line in (text, *text.more))
 
 
-def _render_line(text: ReportText, base: Base) -> str:
-    link = keep_own_link(text.link, base)
-    words = "".join(_mark(piece, is_marked) for piece, is_marked in split_marks(text))
-    if not text.place:
-        return f"[{words}]({link})" if link else words
-    place = f"[{_escape(text.place)}]({link})" if link else _escape(text.place)
-    return f"{words} ({place})" if words else place
-
-
-def _mark(piece: str, is_marked: bool) -> str:
-    if is_marked:
-        return f"**{_escape(piece)}**"
-    edges = (piece[: len(piece) - len(piece.lstrip())], piece[len(piece.rstrip()) :])
-    before, after = (" " if edge else "" for edge in edges)
-    return f"{before}{_escape(piece)}{after if piece.strip() else ''}"
+def _split(text: ReportText) -> Iterator[tuple[str, bool]]:
+    """Yield each piece of a text, and whether it is bold."""
+    end = 0
+    for start, stop in (*text.marks, (len(text.text), len(text.text))):
+        yield from ((put_on_line(piece), False) for piece in (text.text[end:start],) if piece)
+        yield from ((put_on_line(piece), True) for piece in (text.text[start:stop],) if piece)
+        end = stop
 
 
 def _escape(text: str) -> str:
-    plain = _MARKUP.sub(r"\\\1", " ".join(remove_hidden_characters(text).split()))
-    return _LINE_MARK.sub(lambda mark: f"{mark[1] or ''}\\{mark[2] or mark[3]}", plain)
+    return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", put_on_line(text)))
+
+
+_MARKDOWN = LineForm(_escape, lambda text: f"**{_escape(text)}**", "[{}]({})".format)
