@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from citations.links import Base, keep_own_link
+from citations.verbatim import STRUCK, find_struck
 from envelope.encoding import remove_hidden_characters
 
 _SPACES = re.compile(r"\s+")
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~]|&(?=#?\w{1,31};))")
 _LINE_MARK = re.compile(r"\A( ?\d{1,9}|(?= ?[-+]) ?)([.)+-])")
 
 
@@ -58,12 +59,13 @@ class PrintedReport:
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """How a format writes plain text, bold text, a link (its text and its target), and a place
-    behind a text; `has_anchors` is true if it can link to an anchor.
+    """How a format writes plain text, written text as bold or struck out, a link (its text and its
+    target), and a place behind a text; `has_anchors` is true if it can link to an anchor.
     """
 
     escape: Callable[[str], str]
     bold: Callable[[str], str]
+    struck: Callable[[str], str]
     link: Callable[[str, str], str]
     place: Callable[[str, str], str] = "{} ({})".format
     has_anchors: bool = True
@@ -71,7 +73,7 @@ class LineForm:
 
 def write_line(text: ReportText, form: LineForm, base: Base) -> str:
     """Return a text without its further lines; only links to our own pages (below `base`) are
-    kept.
+    kept. Text between `~~` is struck out.
     """
     link = keep_own_link(text.link, base)
     is_linked = bool(link) and (form.has_anchors or not link.startswith("#"))
@@ -79,9 +81,10 @@ def write_line(text: ReportText, form: LineForm, base: Base) -> str:
     def write_link(shown: str) -> str:
         return form.link(shown, link) if is_linked else shown
 
-    words = "".join(
-        form.bold(piece) if is_bold else form.escape(piece) for piece, is_bold in _split(text)
-    )
+    words = ""
+    for start, end, is_struck in _list_struck(text.text):
+        own = "".join(_write_pieces(text, start, end, form))
+        words += form.struck(own) if is_struck else own
     if not text.place:
         return write_link(words)
     place = write_link(form.escape(put_on_line(text.place)))
@@ -122,17 +125,29 @@ def _render(text: ReportText, base: Base) -> str:
     return "<br>".join(write_line(line, _MARKDOWN, base) for line in (text, *text.more))
 
 
-def _split(text: ReportText) -> Iterator[tuple[str, bool]]:
-    """Yield each piece of a text, and whether it is bold."""
-    end = 0
-    for start, stop in (*text.marks, (len(text.text), len(text.text))):
-        yield from ((put_on_line(piece), False) for piece in (text.text[end:start],) if piece)
-        yield from ((put_on_line(piece), True) for piece in (text.text[start:stop],) if piece)
-        end = stop
+def _list_struck(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield the start and end of each piece of a text, and whether it is struck out."""
+    start, is_struck = 0, False
+    marks = re.finditer(STRUCK, text)
+    for mark, (is_mark, is_next_struck) in zip(marks, find_struck(text), strict=True):
+        if is_mark:
+            yield start, mark.start(), is_struck
+            start, is_struck = mark.end(), is_next_struck
+    yield start, len(text), is_struck
+
+
+def _write_pieces(text: ReportText, start: int, end: int, form: LineForm) -> Iterator[str]:
+    """Yield the plain and the bold pieces of a part of a text."""
+    for first, last in (*text.marks, (end, end)):
+        for until, is_bold in ((min(first, end), False), (min(last, end), True)):
+            if start < until:
+                written = form.escape(put_on_line(text.text[start:until]))
+                yield form.bold(written) if is_bold else written
+                start = until
 
 
 def _escape(text: str) -> str:
     return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", put_on_line(text)))
 
 
-_MARKDOWN = LineForm(_escape, lambda text: f"**{_escape(text)}**", "[{}]({})".format)
+_MARKDOWN = LineForm(_escape, "**{}**".format, "~~{}~~".format, "[{}]({})".format)

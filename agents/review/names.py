@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel
 
 from agents.review.requirements import name_headings
+from citations.verbatim import cut_text
 from envelope.json_values import map_texts, read_objects
 from envelope.texts import put_in_quotes
 from llm.port import O
 
 _CITED = r"\\cite\{[^{}\n]{1,1000}\}"
-_LABEL = r"\b(?:(?:REQ|DEF)-\d{3,5}|p\d{1,5})\b"
-_LABELS = re.compile(rf"[ \t]?\({_LABEL}(?:[,;][ \t]?{_LABEL}){{0,20}}\)")
+_LABEL = re.compile(r"\b(?:(?:REQ|DEF)-\d{3,5}|p\d{1,5})\b")
+_LABELS = re.compile(rf"[ \t]?\({_LABEL.pattern}(?:[,;][ \t]?{_LABEL.pattern}){{0,20}}\)")
 """Ids in brackets; those that are not in the inputs are invented."""
 _LONGEST = 80
 _ENDS = ".;:, "
@@ -30,6 +31,7 @@ def name_ids(output: O, inputs: BaseModel, known: Iterable[BaseModel] = ()) -> O
     items = [item for value in values.values() for item in read_objects(value) if item.get("id")]
     items += [item.model_dump(mode="json") for item in known]
     texts = "\n".join(str(text) for item in items for key, text in item.items() if key != "id")
+    quoted = frozenset(_LABEL.findall(texts))
     words = {str(item["id"]): item.get("statement") or item.get("text") or "" for item in items}
     headings = {str(item["id"]): _read_heading(item) for item in items}
     names = name_items(headings, words, str(values.get("language", "en")))
@@ -37,8 +39,8 @@ def name_ids(output: O, inputs: BaseModel, known: Iterable[BaseModel] = ()) -> O
     names = {name: shown for name, shown in names.items() if name in written}
     ids = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     pattern = re.compile(rf"{_CITED}|(?<![\w-])(?:{ids})(?![\w-])" if ids else _CITED)
-    for quoted in pattern.findall(texts):
-        names.pop(quoted, None)
+    for held in pattern.findall(texts):
+        names.pop(held, None)
 
     def write(text: str) -> str:
         if text in names:
@@ -47,10 +49,7 @@ def name_ids(output: O, inputs: BaseModel, known: Iterable[BaseModel] = ()) -> O
         return _LABELS.sub(remove, named)
 
     def remove(labels: re.Match[str]) -> str:
-        is_quoted = any(
-            re.search(rf"\b{label}\b", texts) for label in re.findall(_LABEL, labels[0])
-        )
-        return labels[0] if is_quoted else ""
+        return "" if quoted.isdisjoint(_LABEL.findall(labels[0])) else labels[0]
 
     return type(output).model_validate(map_texts(output.model_dump(mode="json"), write))
 
@@ -71,8 +70,7 @@ def name_items(
 
 def shorten_line(text: str, longest: int) -> str:
     """Return the text on one line, shortened, and without a final full stop."""
-    plain = " ".join(text.split())
-    return (plain if len(plain) <= longest else f"{plain[: longest - 1]}…").rstrip(_ENDS)
+    return cut_text(" ".join(text.split()), longest).rstrip(_ENDS)
 
 
 def _read_heading(item: Mapping[str, object]) -> str:

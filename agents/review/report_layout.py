@@ -18,6 +18,7 @@ from agents.review.review_report import (
     SectionState,
 )
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.verbatim import cut_text
 from envelope.texts import put_in_quotes
 
 _DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
@@ -285,7 +286,7 @@ class _Layout:
             lines += self._explain("citations")
         items = [
             ReportText(
-                f"{citation.label} {_shorten(citation.claim)}: "
+                f"{citation.label} {cut_text(citation.claim, _LONGEST_CELL)}: "
                 f"{self._translate('; '.join(citation.problems))}"
             )
             for citation in wrong
@@ -334,7 +335,7 @@ class _Layout:
             reason = self._translate(unit.reason)
             items.append(ReportText(self.say("without", place=place, reason=reason)))
         items += [
-            ReportText(self.say("definition", text=_shorten(definition)))
+            ReportText(self.say("definition", text=cut_text(definition, _LONGEST_CELL)))
             for definition in report.definitions
         ]
         lines = [ReportText(self.say("no_advice"))]
@@ -363,7 +364,7 @@ class _Layout:
                     yield f"{document.title} – {shown}"
 
     def _quote(self, place: QuotedPlace, *more: ReportText) -> ReportText:
-        shown = _shorten(place.words)
+        shown = cut_text(place.words, _LONGEST_CELL)
         return ReportText(shown, place.link, place=self._name_place(place), more=more)
 
     def _translate(self, note: str) -> str:
@@ -422,10 +423,6 @@ def _stack(texts: Iterable[ReportText]) -> ReportText:
     """Return texts as the lines of one cell."""
     first, *others = list(texts) or [_NOTHING]
     return ReportText(first.text, first.link, place=first.place, more=tuple(others))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 
 @cache

@@ -6,7 +6,9 @@ without scripts, pictures, or external links. PDF requires the optional `reportl
 the last line of the report states how many there are.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html import escape
 from io import BytesIO
 from itertools import groupby
@@ -63,6 +65,7 @@ _STYLE = (
     "text-align:left;vertical-align:top}table{font-size:.9em}"
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_PROPERTIES = re.compile(r"<w:r>(?:<w:rPr>((?:<w:[^<>]{1,80}/>){1,9})</w:rPr>)?")
 _FONT, _BOLD = "Vera", "VeraBd"
 _MARGIN = 56.0
 
@@ -75,7 +78,8 @@ class _Writer:
     def __init__(self, base: Base) -> None:
         self._base = base
         self._targets: dict[str, str] = {}
-        self._form = LineForm(_run, _run_bold, self._link, _place_runs, has_anchors=False)
+        bold, struck = partial(_style, "<w:b/>"), partial(_style, "<w:strike/>")
+        self._form = LineForm(_run, bold, struck, self._link, _place_runs, has_anchors=False)
 
     def write(self, report: PrintedReport) -> Iterator[str]:
         yield self._paragraph(ReportText(report.title), "Title")
@@ -142,10 +146,8 @@ class _Writer:
 
     def _link(self, runs: str, link: str) -> str:
         name = self._targets.setdefault(link, f"rLink{len(self._targets) + 1}")
-        blue = '<w:rPr><w:color w:val="0563C1"/><w:u w:val="single"/></w:rPr>'
-        return (
-            f'<w:hyperlink r:id="{name}">{runs.replace("<w:r>", f"<w:r>{blue}", 1)}</w:hyperlink>'
-        )
+        blue = _style('<w:color w:val="0563C1"/><w:u w:val="single"/>', runs)
+        return f'<w:hyperlink r:id="{name}">{blue}</w:hyperlink>'
 
 
 class _Letters:
@@ -234,10 +236,8 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     def write(text: str) -> str:
         return escape(letters.replace(text), quote=True)
 
-    form = LineForm(
-        write, lambda text: f"<font name='{_BOLD}'>{write(text)}</font>", _link_pdf,
-        has_anchors=False,
-    )  # fmt: skip
+    bold, struck = f"<font name='{_BOLD}'>{{}}</font>".format, "<strike>{}</strike>".format
+    form = LineForm(write, bold, struck, _link_pdf, has_anchors=False)
 
     def make_paragraph(text: ReportText, style: str, mark: str = "") -> Any:
         return Paragraph(f"{mark}{write_line(text, form, base)}", styles[style])
@@ -267,13 +267,14 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     return buffer.getvalue()
 
 
-def _run(text: str, form: str = "") -> str:
+def _run(text: str) -> str:
     clean = "".join(sign if sign.isprintable() else " " for sign in text)
-    return f'<w:r>{form}<w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
+    return f'<w:r><w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
 
 
-def _run_bold(text: str) -> str:
-    return _run(text, "<w:rPr><w:b/></w:rPr>")
+def _style(properties: str, runs: str) -> str:
+    """Return runs with further properties; the schema requires bold, struck and colour in order."""
+    return _PROPERTIES.sub(rf"<w:r><w:rPr>\1{properties}</w:rPr>", runs)
 
 
 def _place_runs(runs: str, place: str) -> str:
@@ -325,7 +326,8 @@ def _render_html(text: ReportText, base: Base) -> str:
 
 _HTML = LineForm(
     escape,
-    lambda text: f"<strong>{escape(text)}</strong>",
+    "<strong>{}</strong>".format,
+    "<s>{}</s>".format,
     lambda shown, link: f'<a href="{escape(link)}">{shown}</a>',
     "{} <small>({})</small>".format,
 )
