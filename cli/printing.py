@@ -17,7 +17,8 @@ from pydantic import JsonValue
 
 from citations.blocks import split_row
 from citations.links import clean_text
-from citations.marking import hide_escapes, show_escapes
+from citations.marking import hide_escapes, hide_signs, show_escapes
+from citations.verbatim import as_markdown
 from cli.workflow_commands import OLD_COMMAND
 from config.texts import load_texts
 from envelope.json_values import read_objects
@@ -28,6 +29,7 @@ _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _LEAST_LINES = 3
 """The minimum number of lines of a table: a header, a separator, and one row."""
 WIDTH = 80
+_BOLD, _ITALIC, _PLAIN = "\x1b[1m", "\x1b[3m", "\x1b[0m"
 ERASE_LINE = "\r\x1b[2K"
 """Erases the current line; only progress displays on a terminal use it."""
 Fields = Mapping[str, JsonValue]
@@ -37,8 +39,12 @@ _WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
 # Numbers and Latin names stay on one line.
 _SIGN = re.compile(rf"{_INLINE_CODE}|[!-~]+|[\uff10-\uff19][\uff0c\uff0e\uff10-\uff19]*|.")
 _NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
-_BOLD = re.compile(
-    rf"{_INLINE_CODE}|\*\*(?=\S)((?:`[^`\n]{{1,200}}`|[^*`\n]|\n(?!\n)){{1,300}})(?<=\S)\*\*"
+_EMPHASIS = re.compile(
+    rf"{_INLINE_CODE}"
+    r"|\*\*(?=\S)(?P<bold>(?:`[^`\n]{1,200}`|[^*`\n]|\n(?!\n)){1,300})(?<=\S)\*\*"
+    # The signs in paths such as /_static_/ are no emphasis.
+    r"|(?<![\w*/])\*(?=\S)(?P<star>(?:`[^`\n]{1,200}`|[^*`\n]|\n(?!\n)){1,300})(?<=\S)\*(?![\w*/])"
+    r"|(?<![\w/.:-])_(?=\S)(?P<line>(?:`[^`\n]{1,200}`|[^_`\n]|\n(?!\n)){1,300})(?<=\S)_(?![\w/-])"
 )
 _BLOCK_MARKS = frozenset(">-+*")
 _WIDE_SHARE = 1.3
@@ -46,12 +52,12 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
-    """Return the number of terminal columns of the text, ignoring the marks of bold words."""
+    """Return the number of terminal columns of the text, ignoring the marks of emphasis."""
     return sum(
         0
         if unicodedata.category(sign) in _NO_WIDTH
         else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text.replace("**", "")
+        for sign in _EMPHASIS.sub(_remove_signs, text)
     )
 
 
@@ -77,18 +83,20 @@ def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines of Markdown as text. Bold words are shown in bold on a terminal, and without
-    marks elsewhere. The content of code fences is not changed.
+    """Write lines of Markdown as text. Emphasised words are shown in bold or italics on a terminal,
+    and without marks elsewhere. The content of code fences is not changed.
     """
-    # Our own escape sequences: `clean_text` removes those of documents.
-    before, after = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
 
-    def show(bold: re.Match[str]) -> str:
-        return bold[0] if bold[1] is None else f"{before}{bold[1]}{after}"
+    def show(found: re.Match[str]) -> str:
+        text = _remove_signs(found)
+        if text == found[0] or not sys.stdout.isatty():
+            return text
+        # Our own escape sequences: `clean_text` removes those of documents.
+        return f"{_BOLD if found['bold'] else _ITALIC}{text}{_PLAIN}"
 
     for is_fence, part in groupby(_mark_fences(map(clean_text, lines)), key=itemgetter(0)):
         text = "\n".join(line for _, line in part)
-        sys.stdout.write(f"{show_escapes(text if is_fence else _BOLD.sub(show, text))}\n")
+        sys.stdout.write(f"{show_escapes(text if is_fence else _EMPHASIS.sub(show, text))}\n")
 
 
 def say_json(value: object) -> None:
@@ -102,8 +110,7 @@ def reply_lines(reply: Fields) -> list[str]:
     """Return a reply as human-readable lines: text, options, numbered sources, and language."""
     safe, _ = safe_reply(reply)
     lines = wrap(_add_places(safe))
-    lines += _options(safe)
-    lines += _sources(safe)
+    lines += map(hide_signs, (*_options(safe), *_sources(safe)))
     lines += ["", *_describe_end(safe), _foot(safe)]
     return lines
 
@@ -146,15 +153,21 @@ def choices(reply: Fields) -> list[Fields]:
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
+def _remove_signs(found: re.Match[str]) -> str:
+    return found["bold"] or found["star"] or found["line"] or found[0]
+
+
 def _markdown_lines(reply: Fields) -> list[str]:
     """Return a reply as lines of Markdown, which are not wrapped."""
     safe, _ = safe_reply(reply)
-    lines = [*_add_places(safe).split("\n"), *_options(safe), *_title_of_sources(safe)]
+    lines = [*_add_places(safe).split("\n"), *map(as_markdown, _options(safe))]
+    lines += _title_of_sources(safe)
     for line, place in _list_lines(safe):
+        name = as_markdown(line.name)
         if line.is_nested:
-            lines.append(f"  - {line.numbers} {line.name}{_anchor(line.source)}")
+            lines.append(f"  - {line.numbers} {name}{_anchor(line.source)}")
         else:
-            lines.append(f"- {f'{line.numbers} {line.name}'.lstrip()}: {place}")
+            lines.append(f"- {f'{line.numbers} {name}'.lstrip()}: {place}")
     return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 

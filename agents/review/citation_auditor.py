@@ -1,6 +1,7 @@
 """Checks the citations in the reviewed documents, and the locations that verdicts refer to."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import (
@@ -136,7 +137,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         audited = []
         for claim in claims:
             named = find_named(claim, by_name)
-            audited.append((audit_citation(claim, named), choose_closest(claim.claim, named)))
+            audited.append((audit_citation(claim, named), _choose_shown(claim.claim, named)))
         return audited
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
@@ -175,6 +176,17 @@ def _name(at: int) -> str:
     return f"c{at + 1}"
 
 
+def _choose_shown(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
+    """Return the cited text that a model compares with a claim: all of it if it is short, because
+    the closest words of another language may be in another passage, or the closest passage.
+    """
+    closest = choose_closest(claim, named)
+    texts = [f"{passage.place}\n{passage.text}".strip() for passage in named]
+    if closest is None or len(named) < 2 or sum(map(len, texts)) > _LONGEST:
+        return closest
+    return replace(closest, text="\n\n".join(texts), place="")
+
+
 def _make_statement(
     at: int, proved: AuditedCitation, passage: CitablePassage | None
 ) -> CitedStatement:
@@ -183,7 +195,7 @@ def _make_statement(
         statement=proved.claim[:_LONGEST],
         citation=proved.label,
         passage="" if passage is None else passage.text,
-        place=proved.place,
+        place="" if passage is None else passage.place,
         language="en" if passage is None else passage.language,
         known=proved.problems,
     )

@@ -74,5 +74,6 @@ def shorten_line(text: str, longest: int) -> str:
 
 
 def _read_heading(item: Mapping[str, object]) -> str:
-    name = next((str(item[key]) for key in ("heading", "title", "place") if item.get(key)), "")
+    keys = ("heading", "title", "citation", "place")
+    name = next((str(item[key]) for key in keys if item.get(key)), "")
     return name_headings(name.split(" > "))

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from agents.review.findings import translate_note
+from agents.review.names import shorten_line
 from agents.review.review_report import (
     QuotedPlace,
     ReportedRequirement,
@@ -286,7 +287,7 @@ class _Layout:
             lines += self._explain("citations")
         items = [
             ReportText(
-                f"{citation.label} {cut_text(citation.claim, _LONGEST_CELL)}: "
+                f"{citation.label} {shorten_line(citation.claim, _LONGEST_CELL)}: "
                 f"{self._translate('; '.join(citation.problems))}"
             )
             for citation in wrong
