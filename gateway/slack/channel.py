@@ -266,7 +266,7 @@ def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     places = [
         f"{INDENT if line.is_nested else ''}{line.numbers} {_place(line.source, line.name)}"
         if line.numbers
-        else escape(plain_title(line.name)[:SOURCE_CHARACTERS])
+        else _write_plain(plain_title(line.name)[:SOURCE_CHARACTERS])
         for line in list_source_lines(sources)
     ]
     shown = 0
@@ -295,8 +295,13 @@ def _place(source: Source, name: str) -> str:
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
         address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
         return f"<{address}|{shown}>"
-    where = f" ({escape(place[:SOURCE_CHARACTERS])})" if place else ""
-    return f"{shown}{where}"
+    where = f" ({place[:SOURCE_CHARACTERS]})" if place else ""
+    return _write_plain(f"{name[:SOURCE_CHARACTERS]}{where}")
+
+
+def _write_plain(text: str) -> str:
+    """Return a plain text as mrkdwn, with words that Slack would format as code."""
+    return mrkdwn(_with_signs_as_code(Marked(text)))
 
 
 def _context(lines: Sequence[str]) -> Fields:
