@@ -110,7 +110,8 @@ def reply_lines(reply: Fields) -> list[str]:
     """Return a reply as human-readable lines: text, options, numbered sources, and language."""
     safe, _ = safe_reply(reply)
     lines = wrap(_add_places(safe))
-    lines += map(hide_signs, (*_options(safe), *_sources(safe)))
+    lines += map(hide_escapes, _options(safe))
+    lines += map(hide_signs, _sources(safe))
     lines += ["", *_describe_end(safe), _foot(safe)]
     return lines
 
@@ -160,7 +161,7 @@ def _remove_signs(found: re.Match[str]) -> str:
 def _markdown_lines(reply: Fields) -> list[str]:
     """Return a reply as lines of Markdown, which are not wrapped."""
     safe, _ = safe_reply(reply)
-    lines = [*_add_places(safe).split("\n"), *map(as_markdown, _options(safe))]
+    lines = [*_add_places(safe).split("\n"), *_options(safe)]
     lines += _title_of_sources(safe)
     for line, place in _list_lines(safe):
         name = as_markdown(line.name)
@@ -273,9 +274,12 @@ def _actions(reply: Fields) -> list[Fields]:
 
 
 def _options(reply: Fields) -> list[str]:
-    """Return the options with their numbers, except those that the text itself lists."""
+    """Return the options with their numbers as Markdown, except those that the text itself
+    lists.
+    """
     listed = {line.strip() for line in str(reply.get("text") or "").splitlines()}
-    numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
+    labels = (as_markdown(str(action.get("label"))) for action in choices(reply))
+    numbered = [f"{number}. {label}" for number, label in enumerate(labels, 1)]
     lines = [line for line in numbered if line not in listed]
     lines += [named for plain, named in _pages(reply).items() if plain not in listed]
     if lines and len(lines) == len(numbered):
@@ -287,9 +291,9 @@ def _pages(reply: Fields) -> dict[str, str]:
     """Map each of the closest pages, as listed in the text, to the same line with its location."""
     pages = (action for action in _actions(reply) if action.get("kind") == "source")
     return {
-        f"- {page.get('label')}": f"- {page.get('label')}  "
-        f"{page.get('link') or page.get('url') or page.get('path') or ''}".rstrip()
+        label: f"{label}  {page.get('link') or page.get('url') or page.get('path') or ''}".rstrip()
         for page in pages
+        for label in [f"- {as_markdown(str(page.get('label')))}"]
     }
 
 
