@@ -14,6 +14,32 @@ _LINE_MARK = re.compile(r"\A( ?\d{1,9}|(?= ?[-+]) ?)([.)+-])")
 
 
 @dataclass(frozen=True, slots=True)
+class LineForm:
+    """How a format writes plain text, written text as bold or struck out, a link (its text and its
+    target), and a place behind a text; `has_anchors` is true if it can link to an anchor.
+    """
+
+    escape: Callable[[str], str]
+    bold: Callable[[str], str]
+    struck: Callable[[str], str]
+    link: Callable[[str, str], str]
+    place: Callable[[str, str], str] = "{} ({})".format
+    has_anchors: bool = True
+
+
+def put_on_line(text: str) -> str:
+    """Return a text without hidden characters and with single spaces, also at its ends."""
+    return _SPACES.sub(" ", remove_hidden_characters(text))
+
+
+def _escape(text: str) -> str:
+    return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", put_on_line(text)))
+
+
+_MARKDOWN = LineForm(_escape, "**{}**".format, "~~{}~~".format, "[{}]({})".format)
+
+
+@dataclass(frozen=True, slots=True)
 class ReportText:
     """A piece of text with an optional `link` to its location.
 
@@ -57,20 +83,6 @@ class PrintedReport:
     notice: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LineForm:
-    """How a format writes plain text, written text as bold or struck out, a link (its text and its
-    target), and a place behind a text; `has_anchors` is true if it can link to an anchor.
-    """
-
-    escape: Callable[[str], str]
-    bold: Callable[[str], str]
-    struck: Callable[[str], str]
-    link: Callable[[str, str], str]
-    place: Callable[[str, str], str] = "{} ({})".format
-    has_anchors: bool = True
-
-
 def write_line(text: ReportText, form: LineForm, base: Base) -> str:
     """Return a text without its further lines; only links to our own pages (below `base`) are
     kept. Text between `~~` is struck out.
@@ -89,11 +101,6 @@ def write_line(text: ReportText, form: LineForm, base: Base) -> str:
         return write_link(words)
     place = write_link(form.escape(put_on_line(text.place)))
     return form.place(words, place) if words else place
-
-
-def put_on_line(text: str) -> str:
-    """Return a text without hidden characters and with single spaces, also at its ends."""
-    return _SPACES.sub(" ", remove_hidden_characters(text))
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
@@ -144,10 +151,3 @@ def _write_pieces(text: ReportText, start: int, end: int, form: LineForm) -> Ite
                 written = form.escape(put_on_line(text.text[start:until]))
                 yield form.bold(written) if is_bold else written
                 start = until
-
-
-def _escape(text: str) -> str:
-    return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", put_on_line(text)))
-
-
-_MARKDOWN = LineForm(_escape, "**{}**".format, "~~{}~~".format, "[{}]({})".format)

@@ -52,6 +52,16 @@ def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
     return SourceUsed.model_validate({**fields, "number": number})
 
 
+def cite_references(
+    order: Sequence[int], references: Sequence[SourceReference]
+) -> tuple[SourceUsed, ...]:
+    """Return the references with the numbers in `order`, numbered from 1 in this order."""
+    by_number = {reference.number: reference for reference in references}
+    return tuple(
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
+    )
+
+
 def references_of(
     used: Iterable[SourceUsed], references: Sequence[SourceReference]
 ) -> tuple[SourceReference, ...]:

@@ -22,12 +22,13 @@ from agents.review.specialist import (
     LoopReads,
     LoopWrites,
     NoOutput,
+    ReadsScope,
     SpecialistAgent,
 )
 from agents.review.verdicts import ReviewResult
 from envelope.outcome import Wrote
 from envelope.role import Role
-from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
+from envelope.specialists import FindingList, SpecialistError, StoredVerdicts
 from llm.tasks.review import (
     CITATION_AUDITOR,
     CheckedStatement,
@@ -43,10 +44,9 @@ _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The documents, the verdicts, and the tool calls made so far."""
 
-    extracted: Extracted | None = None
     verdicts: StoredVerdicts | None = None
 
 
@@ -72,8 +72,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     writes = Writes
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
             text = "there is no document whose citations can be checked"

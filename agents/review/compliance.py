@@ -32,6 +32,7 @@ from agents.review.specialist import (
     LoopReads,
     LoopWrites,
     NoOutput,
+    ReadsScope,
     SpecialistAgent,
 )
 from agents.review.verdicts import (
@@ -47,7 +48,6 @@ from agents.review.verdicts import (
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
-    Extracted,
     PartPlan,
     SpecialistError,
     StoredChecklist,
@@ -89,10 +89,9 @@ _NOT_VERBATIM = (
 )
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The checklist and the documents; in a branch, the clauses or requirements to read."""
 
-    extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
@@ -214,12 +213,11 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(await self._join(reads, material))
 
     async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         documents = tuple(map(cut_document, read))
         extraction = await self.toolbox.load(checklist.reference, Extraction)
-        languages = {document.document_id: document.language for document in extracted.against}
+        languages = {document.document_id: document.language for document in reads.scope.against}
         passages = cut_passages(list_units(documents))
         return _Material(extraction.rules, documents, passages, languages)
 

@@ -1,21 +1,16 @@
 """Lists the findings of a review, with notes in the reader's language."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from string import Formatter
 
 from agents.review.names import name_items, shorten_line
-from agents.review.requirements import Extraction, Requirement, TextPlace
+from agents.review.requirements import Extraction, Requirement, TextPlace, load_tables
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
 from envelope.specialists import SpecialistError
 
-_NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
 _SEPARATOR = "; "
-_TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST = 260
 _MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
@@ -231,12 +226,12 @@ def fill(template: str, **values: object) -> str:
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
     """Return the sentences in a language, or in English if there are none."""
-    tables = _load()
+    tables = load_tables("finding_texts.toml")
     return {**tables["en"], **tables.get(language, {})}
 
 
 def _translate(note: str, language: str) -> str | None:
-    for texts in _load_notes().values():
+    for texts in load_tables("fixed_notes.toml").values():
         values = _read_values(note, texts[_ENGLISH])
         if values is not None and language in texts:
             return fill(texts[language], **values)
@@ -260,12 +255,6 @@ def _read_values(note: str, template: str) -> dict[str, str] | None:
         values[name] = rest
         return values
     return None if rest else values
-
-
-@cache
-def _load_notes() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_NOTES_FILE.read_text("utf-8"))
-    return tables
 
 
 def _count_verdicts(
@@ -334,9 +323,3 @@ def _describe_met(
     read = verdict.evidence[0]
     text = fill(texts["met_by"], place=place, there=names.clause(read.place), read=quote(read.text))
     return Finding(text, (requirement.place, read.place), is_verdict=True)
-
-
-@cache
-def _load() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_TEXTS_FILE.read_text("utf-8"))
-    return tables

@@ -1,9 +1,8 @@
 """Collects the gaps in a review, which are of five kinds."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
@@ -12,8 +11,8 @@ from agents.review.requirements import Extraction, TextPlace
 from agents.review.specialist import (
     LoopReads,
     LoopWrites,
+    ReadsScope,
     SpecialistAgent,
-    Toolbox,
 )
 from agents.review.verdicts import (
     CollectedGaps,
@@ -26,7 +25,6 @@ from agents.review.verdicts import (
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
-    Extracted,
     FindingList,
     StoredChecklist,
     StoredVerdicts,
@@ -41,10 +39,9 @@ gaps.
 _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The checklist, its verdicts, the documents, the audit, and the tool calls made so far."""
 
-    extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
     citation_audit: FindingList | None = None
@@ -54,10 +51,6 @@ class Writes(LoopWrites, frozen=True):
     """The gaps, or tool calls to make first."""
 
     gaps: FindingList | None = None
-
-
-def _read_date() -> date:
-    return datetime.now(UTC).date()
 
 
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
@@ -75,10 +68,6 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     agent_role = AgentRole.SYNTHESIZE
     reads = Reads
     writes = Writes
-
-    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
-        super().__init__(toolbox)
-        self._today = today
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
@@ -137,8 +126,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         )
 
     async def _cut(self, reads: Reads) -> tuple[RulePassage, ...]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         return cut_passages(list_units([cut_document(document) for document in read]))
 

@@ -68,6 +68,13 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _PROPERTIES = re.compile(r"<w:r>(?:<w:rPr>((?:<w:[^<>]{1,80}/>){1,9})</w:rPr>)?")
 _FONT, _BOLD = "Vera", "VeraBd"
 _MARGIN = 56.0
+_HTML = LineForm(
+    escape,
+    "<strong>{}</strong>".format,
+    "<s>{}</s>".format,
+    lambda shown, link: f'<a href="{escape(link)}">{shown}</a>',
+    "{} <small>({})</small>".format,
+)
 
 
 class MissingPdfLibraryError(ReviewError):
@@ -322,15 +329,6 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 def _render_html(text: ReportText, base: Base) -> str:
     return "<br>".join(write_line(line, _HTML, base) for line in (text, *text.more))
-
-
-_HTML = LineForm(
-    escape,
-    "<strong>{}</strong>".format,
-    "<s>{}</s>".format,
-    lambda shown, link: f'<a href="{escape(link)}">{shown}</a>',
-    "{} <small>({})</small>".format,
-)
 
 
 def _register_fonts() -> frozenset[int]:

@@ -5,9 +5,9 @@ import json
 import zlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import structlog
@@ -23,6 +23,7 @@ from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
     PHASES,
     ErrorSeverity,
+    Extracted,
     SpecialistError,
     SpecialistName,
     SpecialistProfile,
@@ -176,6 +177,17 @@ class SpecialistReads(BaseModel, frozen=True):
         """The question; in a further round, together with the reason for the round."""
         focus = self.round_focus
         return f"{self.canonical_question}\n{focus}" if focus else self.canonical_question
+
+
+class ReadsScope(BaseModel, frozen=True):
+    """The documents of the review."""
+
+    extracted: Extracted | None = None
+
+    @property
+    def scope(self) -> Extracted:
+        """The output of the extractor, which is empty if it did not run."""
+        return self.extracted if self.extracted is not None else Extracted()
 
 
 class LoopReads(SpecialistReads, frozen=True):
@@ -498,6 +510,10 @@ class Toolbox:
         )
 
 
+def _read_date() -> date:
+    return datetime.now(UTC).date()
+
+
 class SpecialistAgent(Agent[R, W]):
     """An agent that works with a toolbox; its model task has the name of its role.
 
@@ -509,8 +525,9 @@ class SpecialistAgent(Agent[R, W]):
     needs_index = True
     tier = AgentTier.SPECIALIST
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
         self.toolbox = toolbox
+        self._today = today
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:

@@ -210,6 +210,11 @@ def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
     )
 
 
+def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
+    """Return an output with long texts shortened in the middle."""
+    return map_texts(value, lambda text: shorten_middle(text, longest))
+
+
 def shorten_middle(text: str, longest: int = LONGEST) -> str:
     """Return the text shortened to about `longest` characters: its first 60 %, a marker, and its
     last 35 %.
@@ -297,7 +302,7 @@ def write_outputs(values: Mapping[str, object]) -> str:
             continue
         dumped = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
         plain: JsonValue = json.loads(json.dumps(dumped))
-        kept = map_texts(plain, lambda text: shorten_middle(text, _LONGEST_TEXT))
+        kept = compress_output(plain, _LONGEST_TEXT)
         if isinstance(kept, dict):
             kept = {key: item for key, item in kept.items() if item and key not in _NOT_SHOWN}
         shown[name] = kept
