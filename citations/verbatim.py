@@ -152,7 +152,7 @@ def cut_text(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     kept = text[: longest - 1].rstrip("~")
-    return f"{kept}{STRUCK if kept.count(STRUCK) % 2 else ''}…"
+    return f"{kept.rstrip()}{STRUCK}…" if kept.count(STRUCK) % 2 else f"{kept}…"
 
 
 def show_literal(text: str) -> str:

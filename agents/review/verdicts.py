@@ -32,7 +32,7 @@ The report generator, which alone also reads the risks and gaps, receives all of
 LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
-_NOT_SHOWN = frozenset(
+REMOVED = frozenset(
     {"reference", "chunks_data", "chunk_ids", "citations", "decided_by", "retrieval_method",
      "offers", "units_unread", "undecided"}
 )  # fmt: skip
@@ -304,7 +304,7 @@ def write_outputs(values: Mapping[str, object]) -> str:
         plain: JsonValue = json.loads(json.dumps(dumped))
         kept = compress_output(plain, _LONGEST_TEXT)
         if isinstance(kept, dict):
-            kept = {key: item for key, item in kept.items() if item and key not in _NOT_SHOWN}
+            kept = {key: item for key, item in kept.items() if item and key not in REMOVED}
         shown[name] = kept
     if not shown:
         return ""
