@@ -61,6 +61,15 @@ def columns(text: str) -> int:
     )
 
 
+def cut_line(line: str, width: int = WIDTH, end: str = "…") -> str:
+    """Return a line of at most `width` columns, with `end` in place of what does not fit."""
+    if columns(line) <= width:
+        return line
+    while columns(line) > width - len(end):
+        line = line[:-1]
+    return f"{line}{end}"
+
+
 def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines of a text, with each table that is wider than `width` converted to a list."""
     for is_row, part in groupby(lines, key=lambda line: line.lstrip().startswith("|")):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
+from agents.review.audit import CitationAudit
 from agents.review.names import name_items, shorten_line
 from agents.review.requirements import Extraction, Requirement, TextPlace, load_tables
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
@@ -189,6 +190,19 @@ def describe_checklist(
     if more > 0:
         shown.append(Finding(fill(texts["more"], count=more)))
     return (*first, *shown)
+
+
+def describe_audit(audit: CitationAudit, language: str) -> tuple[Finding, ...]:
+    """Return the number of correct citations, and each wrong one with its problems."""
+    wrong = [citation for citation in audit.citations if not citation.is_good]
+    total = len(audit.citations)
+    counts = load_tables("report_texts.toml")
+    text = {**counts["en"], **counts.get(language, {})}["citation_counts"]
+    shown = [Finding(text.format(good=total - len(wrong), total=total))]
+    for citation in wrong[:MOST_FINDINGS]:
+        problems = "; ".join(translate_note(problem, language) for problem in citation.problems)
+        shown.append(Finding(f"{citation.label} {quote(citation.claim)}: {problems}"))
+    return tuple(shown)
 
 
 def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:

@@ -9,8 +9,10 @@ from pydantic import JsonValue
 
 from agents.agent import AgentRole, AgentTier, MayAsk, ProgressStep, ReadsLanguage
 from agents.named_documents import offer_documents
+from agents.review.audit import CitationAudit
 from agents.review.findings import (
     Finding,
+    describe_audit,
     describe_checklist,
     describe_closest,
     describe_notes,
@@ -322,6 +324,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                     order = await self._list_risky(reads.risks)
                     gaps = await self._list_gaps(reads.gaps)
                     findings = describe_review(extraction, review, order=order, gaps=gaps, **named)
+        elif reads.citation_audit is not None and reads.citation_audit.reference:
+            audit = await self.toolbox.load(reads.citation_audit.reference, CitationAudit)
+            findings = describe_audit(audit, reads.reply_language)
         return findings, [*notes, *list_errors(reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
@@ -422,7 +427,7 @@ def _list_summaries(reads: Reads) -> list[str]:
         f"{classified.get('sensitivity')}"
         for classified in reads.classification
     ]
-    if reads.citation_audit is not None:
+    if reads.citation_audit is not None and reads.checklist is not None:
         notes += reads.citation_audit.summary
     if reads.review_report is not None:
         notes.append(f"the report is {reads.review_report.title!r}")
