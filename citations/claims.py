@@ -145,39 +145,41 @@ def parse_unsupported(analysis: str) -> tuple[str, ...]:
     return tuple(_CLAIM.findall(analysis))
 
 
-def _extent(lines: Sequence[str], start: int) -> tuple[UnitKind, int]:
-    line = lines[start]
-    if fence := _FENCE.match(line):
-        return UnitKind.CODE, _fence_end(lines, start, fence[1])
-    if _HEADING.match(line):
-        return UnitKind.HEADING, start + 1
-    if line.lstrip().startswith("|"):
-        return UnitKind.TABLE, _while(lines, start, lambda text: text.lstrip().startswith("|"))
-    if _ITEM.match(line):
-        return UnitKind.ITEM, _while(
-            lines, start, lambda text: text[:1].isspace() and _runs_on(text)
-        )
-    return UnitKind.SENTENCE, _while(lines, start, _runs_on)
-
-
-def _while(lines: Sequence[str], start: int, belongs: Callable[[str], bool]) -> int:
+def count_while(lines: Sequence[str], start: int, belongs: Callable[[str], object]) -> int:
+    """Return the line after those from `start` on that belong together."""
     end = start + 1
     while end < len(lines) and lines[end].strip() and belongs(lines[end]):
         end += 1
     return end
 
 
-def _runs_on(line: str) -> bool:
-    starts_other = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line)
-    return not starts_other and not line.lstrip().startswith("|")
-
-
-def _fence_end(lines: Sequence[str], start: int, fence: str) -> int:
+def find_fence_end(lines: Sequence[str], start: int, fence: str) -> int:
+    """Return the line after the code that begins with this fence."""
     for end in range(start + 1, len(lines)):
         bare = lines[end].strip()
         if bare.startswith(fence) and not bare.strip(fence[0]):
             return end + 1
     return len(lines)
+
+
+def _extent(lines: Sequence[str], start: int) -> tuple[UnitKind, int]:
+    line = lines[start]
+    if fence := _FENCE.match(line):
+        return UnitKind.CODE, find_fence_end(lines, start, fence[1])
+    if _HEADING.match(line):
+        return UnitKind.HEADING, start + 1
+    if line.lstrip().startswith("|"):
+        return UnitKind.TABLE, count_while(lines, start, lambda text: text.lstrip().startswith("|"))
+    if _ITEM.match(line):
+        return UnitKind.ITEM, count_while(
+            lines, start, lambda text: text[:1].isspace() and _runs_on(text)
+        )
+    return UnitKind.SENTENCE, count_while(lines, start, _runs_on)
+
+
+def _runs_on(line: str) -> bool:
+    starts_other = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line)
+    return not starts_other and not line.lstrip().startswith("|")
 
 
 def _make_units(kind: UnitKind, lines: Sequence[str], block: int) -> list[Unit]:

@@ -218,8 +218,13 @@ def hide_escapes(markdown: str) -> str:
     return _in_prose(markdown, _hide_escapes) if "\\" in markdown else markdown
 
 
+def hide_signs(text: str) -> str:
+    """Replace the signs of emphasis in a plain text as `hide_escapes` does, to show them."""
+    return text.translate({ord(sign): _HIDDEN[ord(sign)] for sign in "*_"})
+
+
 def show_escapes(text: str) -> str:
-    """Replace the private-use characters of `hide_escapes`."""
+    """Replace the private-use characters of `hide_escapes` and `hide_signs`."""
     return text.translate(_SHOWN)
 
 

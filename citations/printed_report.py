@@ -1,14 +1,42 @@
 """A printable report of paragraphs, lists, and tables, which can be rendered to files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from citations.links import Base, keep_own_link
+from citations.verbatim import STRUCK, find_struck
 from envelope.encoding import remove_hidden_characters
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
-_LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
+_SPACES = re.compile(r"\s+")
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~]|&(?=#?\w{1,31};))")
+_LINE_MARK = re.compile(r"\A( ?\d{1,9}|(?= ?[-+]) ?)([.)+-])")
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """How a format writes plain text, written text as bold or struck out, a link (its text and its
+    target), and a place behind a text; `has_anchors` is true if it can link to an anchor.
+    """
+
+    escape: Callable[[str], str]
+    bold: Callable[[str], str]
+    struck: Callable[[str], str]
+    link: Callable[[str, str], str]
+    place: Callable[[str, str], str] = "{} ({})".format
+    has_anchors: bool = True
+
+
+def put_on_line(text: str) -> str:
+    """Return a text without hidden characters and with single spaces, also at its ends."""
+    return _SPACES.sub(" ", remove_hidden_characters(text))
+
+
+def _escape(text: str) -> str:
+    return _LINE_MARK.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", put_on_line(text)))
+
+
+_MARKDOWN = LineForm(_escape, "**{}**".format, "~~{}~~".format, "[{}]({})".format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +83,24 @@ class PrintedReport:
     notice: str = ""
 
 
-def split_marks(text: ReportText) -> Iterable[tuple[str, bool]]:
-    """Yield each piece of a text, and whether it is bold."""
-    end = 0
-    for start, stop in text.marks:
-        if end < start:
-            yield text.text[end:start], False
-        yield text.text[start:stop], True
-        end = stop
-    yield text.text[end:], False
+def write_line(text: ReportText, form: LineForm, base: Base) -> str:
+    """Return a text without its further lines; only links to our own pages (below `base`) are
+    kept. Text between `~~` is struck out.
+    """
+    link = keep_own_link(text.link, base)
+    is_linked = bool(link) and (form.has_anchors or not link.startswith("#"))
+
+    def write_link(shown: str) -> str:
+        return form.link(shown, link) if is_linked else shown
+
+    words = ""
+    for start, end, is_struck in _list_struck(text.text):
+        own = "".join(_write_pieces(text, start, end, form))
+        words += form.struck(own) if is_struck else own
+    if not text.place:
+        return write_link(words)
+    place = write_link(form.escape(put_on_line(text.place)))
+    return form.place(words, place) if words else place
 
 
 def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
@@ -74,7 +111,7 @@ def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
     for part in report.parts:
         lines += [f"## {part.heading}", ""]
         for paragraph in part.paragraphs:
-            lines += [_render(paragraph, base), ""]
+            lines += [_render(paragraph, base).strip(), ""]
         if part.items:
             marks = ("  -" if item.is_detail else "-" for item in part.items)
             items = (_render(item, base) for item in part.items)
@@ -92,26 +129,25 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(line, base) for line in (text, *text.more))
+    return "<br>".join(write_line(line, _MARKDOWN, base) for line in (text, *text.more))
 
 
-def _render_line(text: ReportText, base: Base) -> str:
-    link = keep_own_link(text.link, base)
-    words = "".join(_mark(piece, is_marked) for piece, is_marked in split_marks(text))
-    if not text.place:
-        return f"[{words}]({link})" if link else words
-    place = f"[{_escape(text.place)}]({link})" if link else _escape(text.place)
-    return f"{words} ({place})" if words else place
+def _list_struck(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield the start and end of each piece of a text, and whether it is struck out."""
+    start, is_struck = 0, False
+    marks = re.finditer(STRUCK, text)
+    for mark, (is_mark, is_next_struck) in zip(marks, find_struck(text), strict=True):
+        if is_mark:
+            yield start, mark.start(), is_struck
+            start, is_struck = mark.end(), is_next_struck
+    yield start, len(text), is_struck
 
 
-def _mark(piece: str, is_marked: bool) -> str:
-    if is_marked:
-        return f"**{_escape(piece)}**"
-    edges = (piece[: len(piece) - len(piece.lstrip())], piece[len(piece.rstrip()) :])
-    before, after = (" " if edge else "" for edge in edges)
-    return f"{before}{_escape(piece)}{after if piece.strip() else ''}"
-
-
-def _escape(text: str) -> str:
-    plain = _MARKUP.sub(r"\\\1", " ".join(remove_hidden_characters(text).split()))
-    return _LINE_MARK.sub(lambda mark: f"{mark[1] or ''}\\{mark[2] or mark[3]}", plain)
+def _write_pieces(text: ReportText, start: int, end: int, form: LineForm) -> Iterator[str]:
+    """Yield the plain and the bold pieces of a part of a text."""
+    for first, last in (*text.marks, (end, end)):
+        for until, is_bold in ((min(first, end), False), (min(last, end), True)):
+            if start < until:
+                written = form.escape(put_on_line(text.text[start:until]))
+                yield form.bold(written) if is_bold else written
+                start = until

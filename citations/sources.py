@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from citations.addresses import addresses_of, origins_of, page_of
 from citations.composed_addresses import read_stated_parts
 from citations.links import Allowed, LinkedPage, addresses_held, allow, plain_line
+from citations.verbatim import as_markdown
 from envelope.conversation import ClarificationOption, SuggestedAction
 from envelope.sources import SearchResult, SourceReference, SourceUsed
 
@@ -49,6 +50,16 @@ def cite_reference(reference: SourceReference, number: int) -> SourceUsed:
     """Return a reference as a cited source with this number."""
     fields = reference.model_dump(exclude={"span", "is_cut", "is_release_notes", "number", "found"})
     return SourceUsed.model_validate({**fields, "number": number})
+
+
+def cite_references(
+    order: Sequence[int], references: Sequence[SourceReference]
+) -> tuple[SourceUsed, ...]:
+    """Return the references with the numbers in `order`, numbered from 1 in this order."""
+    by_number = {reference.number: reference for reference in references}
+    return tuple(
+        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
+    )
 
 
 def references_of(
@@ -126,8 +137,8 @@ def list_nearest_pages(results: Sequence[SearchResult]) -> tuple[SuggestedAction
 
 
 def list_labels(title: str, pages: Sequence[SuggestedAction]) -> str:
-    """Return the labels of the pages as a list below `title`."""
-    return "\n".join((title, *(f"- {page.label}" for page in pages)))
+    """Return the labels of the pages as a Markdown list below `title`."""
+    return "\n".join((title, *(f"- {as_markdown(page.label)}" for page in pages)))
 
 
 def _join_documents(

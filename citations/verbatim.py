@@ -33,6 +33,7 @@ _SIGN = re.compile(
     r"|(?<=\S)~|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|[\[\]`]|(?P<dollar>\$)"
 )
 _FENCE = re.compile(r"^([ \t]*)(?=\\*(?:```|~~~))")
+_LITERAL = re.compile(r"^([ \t]*)\\(?=\\*(?:-[ \t]|```|~~~))", re.MULTILINE)
 _MINUS = re.compile(r"^([ \t]*)(?=\\*-[ \t]+[.,]?\d)", re.MULTILINE)
 _DASH = re.compile(r"^([ \t]*)(?=\\*-[ \t])", re.MULTILINE)
 _OPENING = re.compile(
@@ -144,6 +145,19 @@ def remove_struck(text: str) -> str:
         if not is_struck:
             kept.append(part if is_mark else STRUCK + part)
     return "".join(kept)
+
+
+def cut_text(text: str, longest: int) -> str:
+    """Return a text of at most this length; what is struck out at the cut remains struck out."""
+    if len(text) <= longest:
+        return text
+    kept = text[: longest - 1].rstrip("~")
+    return f"{kept.rstrip()}{STRUCK}…" if kept.count(STRUCK) % 2 else f"{kept}…"
+
+
+def show_literal(text: str) -> str:
+    """Return a text of a document without the backslashes of `keep_literal` and table cells."""
+    return _LITERAL.sub(r"\1", text).replace("\\|", "|")
 
 
 def _set_code_aside(line: str, spans: list[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cli.evaluation.measures import AnswerMeasure, list_cited_places
 from cli.evaluation.summaries import Figures, MeasuredVariant, summarize
-from cli.printing import WIDTH, columns
+from cli.printing import WIDTH, columns, cut_line
 from deploy.errors import CommandError
 from envelope.encoding import remove_hidden_characters
 from gateway.answer import safe_reply
@@ -46,11 +46,7 @@ def make_table_lines(variants: Sequence[MeasuredVariant]) -> list[str]:
 
 def fit(text: str, width: int) -> str:
     """Return the text on one line of exactly `width` columns, truncated or padded."""
-    line = " ".join(text.split())
-    if columns(line) > width:
-        while columns(line) > width - 1:
-            line = line[:-1]
-        line = f"{line}…"
+    line = cut_line(" ".join(text.split()), width)
     return line + " " * (width - columns(line))
 
 

@@ -17,17 +17,19 @@ from pydantic import JsonValue
 
 from citations.blocks import split_row
 from citations.links import clean_text
-from citations.marking import hide_escapes, show_escapes
+from citations.marking import hide_escapes, hide_signs, show_escapes
+from citations.verbatim import as_markdown
 from cli.workflow_commands import OLD_COMMAND
 from config.texts import load_texts
 from envelope.json_values import read_objects
 from envelope.sources import TOOL_SOURCE
-from gateway.answer import Source, SourcePage, group_sources, safe_reply
+from gateway.answer import Source, SourceLine, list_source_lines, safe_reply
 
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _LEAST_LINES = 3
 """The minimum number of lines of a table: a header, a separator, and one row."""
 WIDTH = 80
+_BOLD, _ITALIC, _PLAIN = "\x1b[1m", "\x1b[3m", "\x1b[0m"
 ERASE_LINE = "\r\x1b[2K"
 """Erases the current line; only progress displays on a terminal use it."""
 Fields = Mapping[str, JsonValue]
@@ -37,8 +39,12 @@ _WORD = re.compile(rf"(?:{_INLINE_CODE}|\S)+")
 # Numbers and Latin names stay on one line.
 _SIGN = re.compile(rf"{_INLINE_CODE}|[!-~]+|[\uff10-\uff19][\uff0c\uff0e\uff10-\uff19]*|.")
 _NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
-_BOLD = re.compile(
-    rf"{_INLINE_CODE}|\*\*(?=\S)((?:`[^`\n]{{1,200}}`|[^*`\n]|\n(?!\n)){{1,300}})(?<=\S)\*\*"
+_EMPHASIS = re.compile(
+    rf"{_INLINE_CODE}"
+    r"|\*\*(?=\S)(?P<bold>(?:`[^`\n]{1,200}`|[^*`\n]|\n(?!\n)){1,300})(?<=\S)\*\*"
+    # The signs in paths such as /_static_/ are no emphasis.
+    r"|(?<![\w*/])\*(?=\S)(?P<star>(?:`[^`\n]{1,200}`|[^*`\n]|\n(?!\n)){1,300})(?<=\S)\*(?![\w*/])"
+    r"|(?<![\w/.:-])_(?=\S)(?P<line>(?:`[^`\n]{1,200}`|[^_`\n]|\n(?!\n)){1,300})(?<=\S)_(?![\w/-])"
 )
 _BLOCK_MARKS = frozenset(">-+*")
 _WIDE_SHARE = 1.3
@@ -46,13 +52,22 @@ _CLOSING = "。、，．！？）」』】"
 
 
 def columns(text: str) -> int:
-    """Return the number of terminal columns of the text, ignoring the marks of bold words."""
+    """Return the number of terminal columns of the text, ignoring the marks of emphasis."""
     return sum(
         0
         if unicodedata.category(sign) in _NO_WIDTH
         else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text.replace("**", "")
+        for sign in _EMPHASIS.sub(_remove_signs, text)
     )
+
+
+def cut_line(line: str, width: int = WIDTH, end: str = "…") -> str:
+    """Return a line of at most `width` columns, with `end` in place of what does not fit."""
+    if columns(line) <= width:
+        return line
+    while columns(line) > width - len(end):
+        line = line[:-1]
+    return f"{line}{end}"
 
 
 def lay_out_tables(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -77,18 +92,20 @@ def print_reply(reply: Fields, *, as_markdown: bool = False) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines of Markdown as text. Bold words are shown in bold on a terminal, and without
-    marks elsewhere. The content of code fences is not changed.
+    """Write lines of Markdown as text. Emphasised words are shown in bold or italics on a terminal,
+    and without marks elsewhere. The content of code fences is not changed.
     """
-    # Our own escape sequences: `clean_text` removes those of documents.
-    before, after = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
 
-    def show(bold: re.Match[str]) -> str:
-        return bold[0] if bold[1] is None else f"{before}{bold[1]}{after}"
+    def show(found: re.Match[str]) -> str:
+        text = _remove_signs(found)
+        if text == found[0] or not sys.stdout.isatty():
+            return text
+        # Our own escape sequences: `clean_text` removes those of documents.
+        return f"{_BOLD if found['bold'] else _ITALIC}{text}{_PLAIN}"
 
     for is_fence, part in groupby(_mark_fences(map(clean_text, lines)), key=itemgetter(0)):
         text = "\n".join(line for _, line in part)
-        sys.stdout.write(f"{show_escapes(text if is_fence else _BOLD.sub(show, text))}\n")
+        sys.stdout.write(f"{show_escapes(text if is_fence else _EMPHASIS.sub(show, text))}\n")
 
 
 def say_json(value: object) -> None:
@@ -102,8 +119,8 @@ def reply_lines(reply: Fields) -> list[str]:
     """Return a reply as human-readable lines: text, options, numbered sources, and language."""
     safe, _ = safe_reply(reply)
     lines = wrap(_add_places(safe))
-    lines += _options(safe)
-    lines += _sources(safe)
+    lines += map(hide_escapes, _options(safe))
+    lines += map(hide_signs, _sources(safe))
     lines += ["", *_describe_end(safe), _foot(safe)]
     return lines
 
@@ -146,19 +163,21 @@ def choices(reply: Fields) -> list[Fields]:
     return [action for action in _actions(reply) if action.get("kind") != "source"]
 
 
+def _remove_signs(found: re.Match[str]) -> str:
+    return found["bold"] or found["star"] or found["line"] or found[0]
+
+
 def _markdown_lines(reply: Fields) -> list[str]:
     """Return a reply as lines of Markdown, which are not wrapped."""
     safe, _ = safe_reply(reply)
-    lines = [*_add_places(safe).split("\n"), *_options(safe), *_title_of_sources(safe)]
-    for page in _group_sources(safe):
-        if len(page.sections) == 1:
-            lines.append(f"- {_name_source(page)}: {_find_place(page.sections[0].source, safe)}")
-            continue
-        lines.append(f"- {page.title}: {page.place}")
-        lines += [
-            f"  - {section.numbers} {section.name}{_anchor(section.source)}"
-            for section in page.sections
-        ]
+    lines = [*_add_places(safe).split("\n"), *_options(safe)]
+    lines += _title_of_sources(safe)
+    for line, place in _list_lines(safe):
+        name = as_markdown(line.name)
+        if line.is_nested:
+            lines.append(f"  - {line.numbers} {name}{_anchor(line.source)}")
+        else:
+            lines.append(f"- {f'{line.numbers} {name}'.lstrip()}: {place}")
     return [*lines, "", *_describe_end(safe), _foot(safe)]
 
 
@@ -264,9 +283,12 @@ def _actions(reply: Fields) -> list[Fields]:
 
 
 def _options(reply: Fields) -> list[str]:
-    """Return the options with their numbers, except those that the text itself lists."""
+    """Return the options with their numbers as Markdown, except those that the text itself
+    lists.
+    """
     listed = {line.strip() for line in str(reply.get("text") or "").splitlines()}
-    numbered = [f"{n}. {action.get('label')}" for n, action in enumerate(choices(reply), 1)]
+    labels = (as_markdown(str(action.get("label"))) for action in choices(reply))
+    numbered = [f"{number}. {label}" for number, label in enumerate(labels, 1)]
     lines = [line for line in numbered if line not in listed]
     lines += [named for plain, named in _pages(reply).items() if plain not in listed]
     if lines and len(lines) == len(numbered):
@@ -278,9 +300,9 @@ def _pages(reply: Fields) -> dict[str, str]:
     """Map each of the closest pages, as listed in the text, to the same line with its location."""
     pages = (action for action in _actions(reply) if action.get("kind") == "source")
     return {
-        f"- {page.get('label')}": f"- {page.get('label')}  "
-        f"{page.get('link') or page.get('url') or page.get('path') or ''}".rstrip()
+        label: f"{label}  {page.get('link') or page.get('url') or page.get('path') or ''}".rstrip()
         for page in pages
+        for label in [f"- {as_markdown(str(page.get('label')))}"]
     }
 
 
@@ -293,17 +315,11 @@ def _add_places(reply: Fields) -> str:
 def _sources(reply: Fields) -> list[str]:
     """Return the cited pages with their sections, without duplicates."""
     lines = _title_of_sources(reply)
-    for page in _group_sources(reply):
-        if len(page.sections) == 1:
-            place = _find_place(page.sections[0].source, reply)
-            lines += [f"  {_name_source(page)}", f"      {place}"]
-            continue
-        place = _find_place(page.sections[0].source, reply).partition("#")[0]
-        lines += [f"  {page.title}", f"      {place}"]
-        lines += [
-            f"    {section.numbers} {section.name}{_anchor(section.source)}"
-            for section in page.sections
-        ]
+    for line, place in _list_lines(reply):
+        if line.is_nested:
+            lines.append(f"    {line.numbers} {line.name}{_anchor(line.source)}")
+        else:
+            lines += [f"  {f'{line.numbers} {line.name}'.lstrip()}", f"      {place}"]
     return lines
 
 
@@ -313,27 +329,14 @@ def _title_of_sources(reply: Fields) -> list[str]:
     return ["", load_texts().text("push_sources", _find_language(reply))]
 
 
-def _group_sources(reply: Fields) -> list[SourcePage]:
-    return group_sources(
-        map(Source.model_validate, read_objects(reply.get("sources"))), separator=" > "
-    )
-
-
-def _name_source(page: SourcePage) -> str:
-    """Return a page with its only section and the numbers of its citations."""
-    [section] = page.sections
-    names = dict.fromkeys(
-        (page.title, section.name) if section.name != section.source.title else (page.title,)
-    )
-    return f"{section.numbers} {' > '.join(names)}"
-
-
-def _find_place(source: Source, reply: Fields) -> str:
-    """Return the URL or path of a source, with its anchor."""
-    where = source.place or source.chunk_id or ""
-    if where.startswith(TOOL_SOURCE):
-        return load_texts().text("tool_result", _find_language(reply))
-    return where
+def _list_lines(reply: Fields) -> Iterator[tuple[SourceLine, str]]:
+    """Yield each line of the list of sources, with the URL or path of its section or page."""
+    sources = map(Source.model_validate, read_objects(reply.get("sources")))
+    for line in list_source_lines(sources, separator=" > "):
+        where = line.source.place or line.source.chunk_id or ""
+        if where.startswith(TOOL_SOURCE):
+            where = load_texts().text("tool_result", _find_language(reply))
+        yield line, where if line.numbers else where.partition("#")[0]
 
 
 def _anchor(source: Source) -> str:

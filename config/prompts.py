@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,8 +23,9 @@ from envelope.encoding import remove_hidden_characters
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
-SHARED = ("struck_out",)
-"""The sentences in `shared/` that several prompts have in common; prompts use them as variables."""
+SHARED = ("struck_out", "foreign_text", "review_context", "tool_results")
+"""The names of the texts in `shared/`, which are inserted into the prompts that contain them."""
+_SHARED = re.compile(rf"\{{\{{ ({'|'.join(SHARED)}) \}}\}}")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -57,7 +59,7 @@ class PromptFiles:
         self._prompts = {}
         for name, variables in inputs.items():
             file = files.get(name, folder / f"{name}.txt")
-            text = texts[name] if name in texts else _read(file)
+            text = _SHARED.sub(_read_shared, texts[name] if name in texts else _read(file))
             self._prompts[name] = _compile_prompt(file.name, text, variables)
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
@@ -79,12 +81,11 @@ class PromptFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """The compiled file of one task; `content_hash` is the hash of the file."""
+    """The compiled file of one task."""
 
     system: Template
     user: Template
     inputs: type[BaseModel]
-    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,6 @@ def _make_environment() -> ImmutableSandboxedEnvironment:
     )
     environment.filters["data"] = data
     environment.filters["literal"] = escape_brackets
-    for name in SHARED:
-        environment.globals[name] = _read(FOLDER / "shared" / f"{name}.txt").strip()
     environment.policies["json.dumps_kwargs"] = {
         "ensure_ascii": False,
         "default": to_jsonable_python,
@@ -136,13 +135,21 @@ def _read(file: Path) -> str:
         raise PromptError(f"prompt {file.name!r} cannot be read: {error}") from error
 
 
+@cache
+def _load_shared(name: str) -> str:
+    return _read(FOLDER / "shared" / f"{name}.txt").strip()
+
+
+def _read_shared(found: re.Match[str]) -> str:
+    return _load_shared(found[1])
+
+
 def _compile_prompt(name: str, text: str, inputs: type[BaseModel]) -> _Prompt:
     system, user = _parts(name, text)
     return _Prompt(
         system=_check_part(name, system, inputs),
         user=_check_part(name, user, inputs),
         inputs=inputs,
-        content_hash=_hash(text),
     )
 
 
@@ -178,7 +185,7 @@ def _compile(part: str) -> _CompiledPart:
     # Cached, because assistants share most prompts, and compiling all takes a quarter of a second.
     environment = _make_environment()
     tree = environment.parse(part)
-    variables = frozenset(find_undeclared_variables(tree)).difference(SHARED)
+    variables = frozenset(find_undeclared_variables(tree))
     refers = any(True for _ in find_referenced_templates(tree))
     return _CompiledPart(environment.from_string(tree), variables, refers=refers)
 

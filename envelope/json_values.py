@@ -3,7 +3,7 @@
 A value with an unexpected type counts as missing, so that the rest can still be shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -28,3 +28,14 @@ def read_list(value: JsonValue) -> list[JsonValue]:
 def read_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
     """Return the objects in a list."""
     return [item for item in read_list(value) if isinstance(item, dict)]
+
+
+def map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
+    """Return a value with each of its texts changed; the names of its fields remain."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_texts(item, change) for item in value]
+    if isinstance(value, dict):
+        return {name: map_texts(item, change) for name, item in value.items()}
+    return value

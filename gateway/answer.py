@@ -31,7 +31,7 @@ from citations.links import (
 )
 from citations.verbatim import as_markdown
 from envelope.conversation import BY_PERSON
-from envelope.json_values import read_list, read_objects, read_text
+from envelope.json_values import map_texts, read_list, read_objects, read_text
 from envelope.outcome import Outcome
 from envelope.place import Place
 from envelope.specialists import ReviewedDocument
@@ -297,27 +297,17 @@ class Source(Place, frozen=True, extra="ignore"):
 
 
 @dataclass(frozen=True, slots=True)
-class CitedSection:
-    """A cited section of a page, with the numbers of its citations and its headings below the
-    title.
+class SourceLine:
+    """A line in a list of sources: a cited section, or a page with several cited sections, which
+    are nested below it.
+
+    `numbers` are those of the citations; a page has none, and the `source` of its first section.
     """
 
     numbers: str
     name: str
     source: Source
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePage:
-    """A page with its cited sections, in the order of their first citations."""
-
-    title: str
-    sections: tuple[CitedSection, ...]
-
-    @property
-    def place(self) -> str:
-        """The URL or path of the page, without a section."""
-        return self.sections[0].source.place.partition("#")[0]
+    is_nested: bool = False
 
 
 class Passage(BaseModel, frozen=True, extra="ignore"):
@@ -587,28 +577,26 @@ def answer_of(
     return answer.model_copy(update={"text": words(key, language), "language": language})
 
 
-def group_sources(sources: Iterable[Source], separator: str = " › ") -> list[SourcePage]:
-    """Return the pages of sources, without duplicates, with their sections."""
+def list_source_lines(sources: Iterable[Source], separator: str = " › ") -> Iterator[SourceLine]:
+    """Yield the pages of sources with their sections, without duplicates, in the order of their
+    first citations.
+    """
     pages: dict[tuple[object, ...], dict[tuple[object, ...], list[Source]]] = {}
     for source in sources:
         page = ((source.url or "").partition("#")[0], source.path, source.title, source.version)
         section = (source.heading_path, source.place)
         pages.setdefault(page, {}).setdefault(section, []).append(source)
-    return [
-        SourcePage(
-            _name_page(next(iter(sections.values()))[0]),
-            tuple(
-                CitedSection(
-                    "".join(f"[{source.number}]" for source in cited),
-                    separator.join(part for part in cited[0].heading_path if part != cited[0].title)
-                    or cited[0].title,
-                    cited[0],
-                )
-                for cited in sections.values()
-            ),
-        )
-        for sections in pages.values()
-    ]
+    for sections in pages.values():
+        first = next(iter(sections.values()))[0]
+        title = f"{first.title} ({first.version})" if first.version else first.title
+        is_nested = len(sections) > 1
+        if is_nested:
+            yield SourceLine("", title, first)
+        for own, *others in sections.values():
+            headings = [part for part in own.heading_path if part != own.title]
+            name = separator.join(headings if is_nested else (title, *headings)) or own.title
+            numbers = "".join(f"[{source.number}]" for source in (own, *others))
+            yield SourceLine(numbers, name, own, is_nested)
 
 
 def safe_reply(
@@ -643,10 +631,6 @@ def safe_reply(
     if isinstance(question := reply.get("question"), str):
         safe["question"] = clean_text(question)
     return safe, kept.removed
-
-
-def _name_page(source: Source) -> str:
-    return f"{source.title} ({source.version})" if source.version else source.title
 
 
 def _list_written(reply: Named) -> set[str]:
@@ -724,13 +708,7 @@ def _question(question: Named) -> dict[str, JsonValue]:
 
 def _unlink(value: JsonValue) -> JsonValue:
     """Return a value with links and URLs removed from all of its strings."""
-    if isinstance(value, str):
-        return keep_links(value, Allowed(any_host=True)).text
-    if isinstance(value, list):
-        return [_unlink(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _unlink(item) for name, item in value.items()}
-    return value
+    return map_texts(value, lambda text: keep_links(text, Allowed(any_host=True)).text)
 
 
 def _passages(passages: Named, allowed: Allowed, linked: Collection[str]) -> dict[str, JsonValue]:

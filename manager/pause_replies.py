@@ -12,6 +12,7 @@ from math import isfinite
 from pydantic import JsonValue, TypeAdapter
 
 from citations.links import plain_line
+from citations.verbatim import as_markdown
 from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, SuggestedAction
 from envelope.outcome import Outcome
 from envelope.texts import Texts
@@ -104,11 +105,13 @@ def make_pause_reply(pause: Pause, texts: Texts, language: str) -> Json:
     ]
     asked = asked[:1] if pause.is_one_by_one else asked
     lead = texts.text(f"ask_{pause.kind}", language)
-    lines = [plain_line(question.text) for question in asked]
+    lines = [as_markdown(plain_line(question.text)) for question in asked]
     if len(lines) > 1:
         # A single question is not numbered, because its choices are, as options below it.
         choices = [
-            ", ".join(map(plain_line, question.field.choices if question.field else ()))
+            as_markdown(
+                ", ".join(map(plain_line, question.field.choices if question.field else ()))
+            )
             for question in asked
         ]
         lines = [

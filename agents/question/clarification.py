@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts, ProgressStep, ReadsLanguage
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.sources import choose_alternatives, list_labels, list_nearest_pages
+from citations.verbatim import as_markdown
 from citations.wording import find_asking_fault
 from envelope.conversation import (
     REFUSALS,
@@ -304,14 +305,16 @@ class ClarificationAgent(Agent[Reads, Writes]):
         actions: tuple[SuggestedAction, ...],
         language: str,
     ) -> str:
-        options = [action.label for action in actions if action.kind == "option"]
+        # Plain words: signs in them are those of the question and of the documents.
+        lead = as_markdown(lead)
+        options = [as_markdown(action.label) for action in actions if action.kind == "option"]
         pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
             return "\n".join((lead, *listed))
         if pages and lead.rstrip().endswith((":", "\uff1a")):
             # The text of the model already introduces the list.
-            return "\n".join((lead.rstrip(), *(f"- {page.label}" for page in pages)))
+            return list_labels(lead.rstrip(), pages)
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead

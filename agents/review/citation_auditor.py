@@ -1,6 +1,7 @@
 """Checks the citations in the reviewed documents, and the locations that verdicts refer to."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import (
@@ -21,12 +22,13 @@ from agents.review.specialist import (
     LoopReads,
     LoopWrites,
     NoOutput,
+    ReadsScope,
     SpecialistAgent,
 )
 from agents.review.verdicts import ReviewResult
 from envelope.outcome import Wrote
 from envelope.role import Role
-from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
+from envelope.specialists import FindingList, SpecialistError, StoredVerdicts
 from llm.tasks.review import (
     CITATION_AUDITOR,
     CheckedStatement,
@@ -42,10 +44,9 @@ _MOST_SUMMARY = 5
 _LONGEST = 4_000
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The documents, the verdicts, and the tool calls made so far."""
 
-    extracted: Extracted | None = None
     verdicts: StoredVerdicts | None = None
 
 
@@ -71,8 +72,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
     writes = Writes
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         documents = await self.toolbox.read_documents(names, reads.groups)
         if not documents:
             text = "there is no document whose citations can be checked"
@@ -136,7 +136,7 @@ class CitationAuditorAgent(SpecialistAgent[Reads, Writes]):
         audited = []
         for claim in claims:
             named = find_named(claim, by_name)
-            audited.append((audit_citation(claim, named), choose_closest(claim.claim, named)))
+            audited.append((audit_citation(claim, named), _choose_shown(claim.claim, named)))
         return audited
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
@@ -175,6 +175,17 @@ def _name(at: int) -> str:
     return f"c{at + 1}"
 
 
+def _choose_shown(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
+    """Return the cited text that a model compares with a claim: all of it if it is short, because
+    the closest words of another language may be in another passage, or the closest passage.
+    """
+    closest = choose_closest(claim, named)
+    texts = [f"{passage.place}\n{passage.text}".strip() for passage in named]
+    if closest is None or len(named) < 2 or sum(map(len, texts)) > _LONGEST:
+        return closest
+    return replace(closest, text="\n\n".join(texts), place="")
+
+
 def _make_statement(
     at: int, proved: AuditedCitation, passage: CitablePassage | None
 ) -> CitedStatement:
@@ -183,7 +194,7 @@ def _make_statement(
         statement=proved.claim[:_LONGEST],
         citation=proved.label,
         passage="" if passage is None else passage.text,
-        place=proved.place,
+        place="" if passage is None else passage.place,
         language="en" if passage is None else passage.language,
         known=proved.problems,
     )

@@ -9,10 +9,16 @@ from pydantic import JsonValue
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.passages import divide_sizes
-from agents.review.specialist import GivenOutput, LoopReads, LoopWrites, SpecialistAgent
+from agents.review.specialist import (
+    GivenOutput,
+    LoopReads,
+    LoopWrites,
+    ReadsScope,
+    SpecialistAgent,
+)
 from envelope.outcome import Wrote
 from envelope.role import Role
-from envelope.specialists import ErrorSeverity, Extracted, SpecialistError
+from envelope.specialists import ErrorSeverity, SpecialistError
 from knowledge.library.library import WholeDocument
 from llm.tasks.review import CLASSIFIER, ClassifiedDocument, ClassifierInputs, TextUnit
 
@@ -25,10 +31,8 @@ _COMPLEXITIES = ("low", "medium", "high")
 _SENSITIVITIES = ("public", "internal", "personal", "confidential", "special categories")
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The documents of the review, and the tool calls made so far."""
-
-    extracted: Extracted | None = None
 
 
 class Writes(LoopWrites, frozen=True):
@@ -54,7 +58,7 @@ class ClassifierAgent(SpecialistAgent[Reads, Writes]):
     writes = Writes
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        extracted = reads.scope
         titles = {
             document.document_id: document.title
             for document in (*extracted.documents, *extracted.against)

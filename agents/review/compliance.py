@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -32,6 +32,7 @@ from agents.review.specialist import (
     LoopReads,
     LoopWrites,
     NoOutput,
+    ReadsScope,
     SpecialistAgent,
 )
 from agents.review.verdicts import (
@@ -47,7 +48,6 @@ from agents.review.verdicts import (
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
-    Extracted,
     PartPlan,
     SpecialistError,
     StoredChecklist,
@@ -61,7 +61,6 @@ from llm.tasks.review import (
     ComplianceInputs,
     ComplianceOutput,
     RequirementVerdict,
-    TextUnit,
 )
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
@@ -90,10 +89,9 @@ _NOT_VERBATIM = (
 )
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The checklist and the documents; in a branch, the clauses or requirements to read."""
 
-    extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
@@ -137,6 +135,11 @@ class _Material:
     def search(self) -> PassageSearch:
         """A search in the passages."""
         return PassageSearch(self.passages)
+
+    @property
+    def named(self) -> tuple[BaseModel, ...]:
+        """All requirements and passages, whose ids a model may repeat from other outputs."""
+        return (*compress_requirements(self.rules), *(passage.unit for passage in self.passages))
 
     @property
     def digest(self) -> str:
@@ -202,6 +205,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         if self.toolbox.is_offline:
             result = await asyncio.to_thread(_show_closest, material)
             return Wrote(Writes(verdicts=await self._store(result, material, reads, ())))
+        self.toolbox = replace(self.toolbox, known=material.named)
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part, material))
         if (divided := await self._divide(reads, material)) is not None:
@@ -209,12 +213,11 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(await self._join(reads, material))
 
     async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         documents = tuple(map(cut_document, read))
         extraction = await self.toolbox.load(checklist.reference, Extraction)
-        languages = {document.document_id: document.language for document in extracted.against}
+        languages = {document.document_id: document.language for document in reads.scope.against}
         passages = cut_passages(list_units(documents))
         return _Material(extraction.rules, documents, passages, languages)
 
@@ -330,15 +333,7 @@ class ComplianceAgent(SpecialistAgent[Reads, Writes]):
             document=name_documents([document.title for document in material.documents]),
             law="" if reads.checklist is None else reads.checklist.target_law,
             requirements=compress_requirements(rules),
-            passages=tuple(
-                TextUnit(
-                    id=passage.id,
-                    heading=passage.heading,
-                    text=passage.text,
-                    language=passage.language,
-                )
-                for passage in passages
-            ),
+            passages=tuple(passage.unit for passage in passages),
             is_whole=len(passages) == len(material.passages),
         )
 

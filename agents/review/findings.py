@@ -1,23 +1,18 @@
 """Lists the findings of a review, with notes in the reader's language."""
 
-import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from string import Formatter
 
-from agents.review.requirements import Extraction, Requirement, TextPlace
+from agents.review.audit import CitationAudit
+from agents.review.names import name_items, shorten_line
+from agents.review.requirements import Extraction, Requirement, TextPlace, load_tables
 from agents.review.verdicts import ReviewResult, RuleVerdict, Status, SynthesizedGap
 from envelope.specialists import SpecialistError
-from envelope.texts import put_in_quotes
 
-_NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"
 _SEPARATOR = "; "
-_TEXTS_FILE = Path(__file__).with_name("finding_texts.toml")
-_LONGEST, _LONGEST_NAME = 260, 80
+_LONGEST = 260
 _MOST_NAMED, _MOST_REASONS = 100, 3
 MOST_FINDINGS = 12
 """Maximum number of findings in an answer; the report contains all of them."""
@@ -45,14 +40,8 @@ class _Names:
     ) -> None:
         self._law, self._document = law, document
         articles = {requirement.id: requirement.place.name(law) for requirement in requirements}
-        counts = Counter(articles.values())
-        self._names = {
-            requirement.id: articles[requirement.id]
-            if counts[articles[requirement.id]] == 1
-            else f"{articles[requirement.id]} "
-            f"({put_in_quotes(_shorten(requirement.statement, _LONGEST_NAME), language)})"
-            for requirement in requirements
-        }
+        words = {requirement.id: requirement.statement for requirement in requirements}
+        self._names = name_items(articles, words, language)
 
     def rule(self, requirement: Requirement) -> str:
         """Return the article of a requirement, with its wording if the article has several
@@ -203,6 +192,19 @@ def describe_checklist(
     return (*first, *shown)
 
 
+def describe_audit(audit: CitationAudit, language: str) -> tuple[Finding, ...]:
+    """Return the number of correct citations, and each wrong one with its problems."""
+    wrong = [citation for citation in audit.citations if not citation.is_good]
+    total = len(audit.citations)
+    counts = load_tables("report_texts.toml")
+    text = {**counts["en"], **counts.get(language, {})}["citation_counts"]
+    shown = [Finding(text.format(good=total - len(wrong), total=total))]
+    for citation in wrong[:MOST_FINDINGS]:
+        problems = "; ".join(translate_note(problem, language) for problem in citation.problems)
+        shown.append(Finding(f"{citation.label} {quote(citation.claim)}: {problems}"))
+    return tuple(shown)
+
+
 def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
     """Yield each note, without duplicates."""
     text = load_finding_texts(language)["note"]
@@ -222,7 +224,7 @@ def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
 
 def quote(text: str) -> str:
     """Return the text on one line, shortened, and without a final full stop."""
-    return _shorten(text, _LONGEST)
+    return shorten_line(text, _LONGEST)
 
 
 def fill(template: str, **values: object) -> str:
@@ -238,18 +240,12 @@ def fill(template: str, **values: object) -> str:
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
     """Return the sentences in a language, or in English if there are none."""
-    tables = _load()
+    tables = load_tables("finding_texts.toml")
     return {**tables["en"], **tables.get(language, {})}
 
 
-def _shorten(text: str, longest: int) -> str:
-    plain = " ".join(text.split())
-    shown = plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
-    return shown.rstrip(".;:, ")
-
-
 def _translate(note: str, language: str) -> str | None:
-    for texts in _load_notes().values():
+    for texts in load_tables("fixed_notes.toml").values():
         values = _read_values(note, texts[_ENGLISH])
         if values is not None and language in texts:
             return fill(texts[language], **values)
@@ -273,12 +269,6 @@ def _read_values(note: str, template: str) -> dict[str, str] | None:
         values[name] = rest
         return values
     return None if rest else values
-
-
-@cache
-def _load_notes() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_NOTES_FILE.read_text("utf-8"))
-    return tables
 
 
 def _count_verdicts(
@@ -347,9 +337,3 @@ def _describe_met(
     read = verdict.evidence[0]
     text = fill(texts["met_by"], place=place, there=names.clause(read.place), read=quote(read.text))
     return Finding(text, (requirement.place, read.place), is_verdict=True)
-
-
-@cache
-def _load() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_TEXTS_FILE.read_text("utf-8"))
-    return tables

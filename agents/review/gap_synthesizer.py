@@ -1,7 +1,8 @@
 """Collects the gaps in a review, which are of five kinds."""
 
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, date, datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.audit import CitationAudit
@@ -10,8 +11,8 @@ from agents.review.requirements import Extraction, TextPlace
 from agents.review.specialist import (
     LoopReads,
     LoopWrites,
+    ReadsScope,
     SpecialistAgent,
-    Toolbox,
 )
 from agents.review.verdicts import (
     CollectedGaps,
@@ -24,12 +25,11 @@ from agents.review.verdicts import (
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
-    Extracted,
     FindingList,
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs, TextUnit
+from llm.tasks.review import GAP_SYNTHESIZER, FoundGap, GapSynthesizerInputs
 
 _LONGEST = 2_000
 _MOST_MET = 40
@@ -39,10 +39,9 @@ gaps.
 _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The checklist, its verdicts, the documents, the audit, and the tool calls made so far."""
 
-    extracted: Extracted | None = None
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
     citation_audit: FindingList | None = None
@@ -52,10 +51,6 @@ class Writes(LoopWrites, frozen=True):
     """The gaps, or tool calls to make first."""
 
     gaps: FindingList | None = None
-
-
-def _read_date() -> date:
-    return datetime.now(UTC).date()
 
 
 class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
@@ -74,10 +69,6 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
-        super().__init__(toolbox)
-        self._today = today
-
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
             text = "no gaps were collected, because the output of compliance is missing"
@@ -90,12 +81,12 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         passages = await self._cut(reads)
         inputs = await self._make_inputs(reads, extraction, review)
         batches = [
-            inputs.model_copy(update={"passages": tuple(map(_show, own))})
+            inputs.model_copy(update={"passages": tuple(passage.unit for passage in own)})
             for own in _divide(passages)
         ]
-        turns = reads.turns
-        given = await self.toolbox.consult_each(
-            GAP_SYNTHESIZER, batches, turns, reads, by="passages"
+        toolbox = replace(self.toolbox, known=compress_requirements(extraction.requirements))
+        given = await toolbox.consult_each(
+            GAP_SYNTHESIZER, batches, reads.turns, reads, by="passages"
         )
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
@@ -103,9 +94,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
             return Wrote(Writes(errors=given.errors))
         found_gaps = [gap for output in given.outputs for gap in output.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found_gaps, extraction, passages)]
-        kinds: dict[str, int] = {}
-        for gap in gaps:
-            kinds[gap.kind] = kinds.get(gap.kind, 0) + 1
+        kinds = Counter(gap.kind for gap in gaps)
         return Wrote(
             Writes(
                 gaps=FindingList(
@@ -137,8 +126,7 @@ class GapSynthesizerAgent(SpecialistAgent[Reads, Writes]):
         )
 
     async def _cut(self, reads: Reads) -> tuple[RulePassage, ...]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.documents]
+        names = [document.document_id for document in reads.scope.documents]
         read = await self.toolbox.read_documents(names, reads.groups)
         return cut_passages(list_units([cut_document(document) for document in read]))
 
@@ -157,12 +145,6 @@ def _divide(passages: Sequence[RulePassage]) -> Iterator[Sequence[RulePassage]]:
     sizes = [len(passage.text) for passage in passages]
     for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
         yield passages[first : last + 1]
-
-
-def _show(passage: RulePassage) -> TextUnit:
-    return TextUnit(
-        id=passage.id, heading=passage.heading, text=passage.text, language=passage.language
-    )
 
 
 def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:

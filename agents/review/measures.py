@@ -4,19 +4,18 @@ The comparison is evidence. Whether a longer period violates a rule is left to t
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from itertools import product
-from pathlib import Path
 
+from agents.review.requirements import load_tables
 from citations.verbatim import remove_struck
 from knowledge.index.terms import terms
 from knowledge.stop_words import STOP_WORDS
 
-_FILE = Path(__file__).with_name("measure_words.toml")
+_FILE = "measure_words.toml"
 _TOKEN = re.compile(
     r"\d{1,3}(?:[.,'’\u00a0\u202f ]\d{3}){1,5}(?:[.,]\d{1,4})?(?!\d)|\d{1,15}(?:[.,]\d{1,6})?"
     r"|[%‰€$£¥°§]|[^\W\d_]{1,40}"
@@ -203,7 +202,9 @@ def _load_numbers() -> Mapping[str, Decimal]:
 @cache
 def _read_words(table: str) -> Mapping[str, Decimal]:
     return {
-        word: Decimal(value) for value, words in _load()[table].items() for word in words.split()
+        word: Decimal(value)
+        for value, words in load_tables(_FILE)[table].items()
+        for word in words.split()
     }
 
 
@@ -213,13 +214,7 @@ def _load_units() -> Mapping[str, tuple[str, Decimal]]:
 
 
 def _list_units() -> Iterator[tuple[str, tuple[str, Decimal]]]:
-    for name, words in _load()["units"].items():
+    for name, words in load_tables(_FILE)["units"].items():
         family, _, factor = name.partition(" ")
         for word in str(words).split():
             yield word, (family, Decimal(factor or "1"))
-
-
-@cache
-def _load() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text("utf-8"))
-    return tables

@@ -24,6 +24,7 @@ from envelope.specialists import PartPlan
 from knowledge.index.bm25 import B, K
 from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
+from llm.tasks.review import TextUnit
 
 _BREAK = re.compile(
     r"(?P<item>(?<=[:;,.\s])\((?:[a-z]{1,3}|[ivxl]{1,6}|\d{1,2})\)\s)"
@@ -94,6 +95,11 @@ class RulePassage:
     def heading(self) -> str:
         """The headings above it."""
         return " > ".join(self.place.heading_path)
+
+    @property
+    def unit(self) -> TextUnit:
+        """The passage as a model reads it."""
+        return TextUnit(id=self.id, heading=self.heading, text=self.text, language=self.language)
 
     @property
     def evidence(self) -> VerdictEvidence:

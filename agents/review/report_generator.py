@@ -1,8 +1,7 @@
 """Composes the report of a review, which has seven parts including a compliance matrix."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
 
 from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
@@ -20,7 +19,13 @@ from agents.review.review_report import (
     compose_report,
     encode_report,
 )
-from agents.review.specialist import NO_RESULT, LoopTurns, SpecialistAgent, SpecialistReads, Toolbox
+from agents.review.specialist import (
+    NO_RESULT,
+    LoopTurns,
+    ReadsScope,
+    SpecialistAgent,
+    SpecialistReads,
+)
 from agents.review.verdicts import (
     CollectedGaps,
     RankedRisks,
@@ -35,7 +40,6 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
     ErrorSeverity,
-    Extracted,
     FindingList,
     ReportReference,
     SpecialistError,
@@ -62,10 +66,9 @@ _FROM_VERDICTS = frozenset({"risks", "citations", "recommendations"})
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
-class Reads(SpecialistReads, frozen=True):
+class Reads(SpecialistReads, ReadsScope, frozen=True):
     """The results and errors of all other specialists."""
 
-    extracted: Extracted | None = None
     classification: tuple[dict[str, JsonValue], ...] = ()
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
@@ -84,10 +87,6 @@ class Writes(BaseModel, frozen=True):
     errors: tuple[SpecialistError, ...] = ()
 
 
-def _read_date() -> date:
-    return datetime.now(UTC).date()
-
-
 class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     """Composes the findings; a model adds a summary, and a recommendation for each finding.
 
@@ -101,10 +100,6 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
     agent_role = AgentRole.REPORT
     reads = Reads
     writes = Writes
-
-    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
-        super().__init__(toolbox)
-        self._today = today
 
     async def examine(self, reads: Reads) -> Wrote[Writes]:
         if reads.checklist is None or reads.verdicts is None:
@@ -159,7 +154,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
             return ReportGeneratorOutput(), ()
         batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
         asked = [_make_task_inputs(reads, inputs, own) for own in batches]
-        given = await self.toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
+        known = compress_requirements(inputs.extraction.requirements)
+        toolbox = replace(self.toolbox, known=known)
+        given = await toolbox.consult_each(REPORT_GENERATOR, asked, LoopTurns(), reads)
         advice = tuple(
             recommendation for output in given.outputs for recommendation in output.recommendations
         )
@@ -167,8 +164,9 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         return ReportGeneratorOutput(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in (*extracted.documents, *extracted.against)]
+        names = [
+            document.document_id for document in (*reads.scope.documents, *reads.scope.against)
+        ]
         read = await self.toolbox.read_documents(names, reads.groups)
         return {document.listed.id: cut_document(document) for document in read}
 
@@ -179,8 +177,7 @@ class ReportGeneratorAgent(SpecialistAgent[Reads, Writes]):
         verdicts: StoredVerdicts,
         documents: Mapping[str, DocumentUnits],
     ) -> ReportInputs:
-        load, extracted = self.toolbox.load, reads.extracted
-        extracted = extracted if extracted is not None else Extracted()
+        load, extracted = self.toolbox.load, reads.scope
         extraction = await load(checklist.reference, Extraction)
         review = await load(verdicts.reference, ReviewResult)
         risks, gaps, audit = RankedRisks(risks=()), CollectedGaps(gaps=()), None

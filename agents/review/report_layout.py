@@ -5,12 +5,11 @@ recommendations, 7 appendix. Renderers convert the result to Markdown, HTML, PDF
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from pathlib import Path
 
 from agents.review.findings import translate_note
+from agents.review.names import shorten_line
+from agents.review.requirements import load_tables
 from agents.review.review_report import (
     QuotedPlace,
     ReportedRequirement,
@@ -18,11 +17,10 @@ from agents.review.review_report import (
     SectionState,
 )
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.verbatim import cut_text
 from envelope.texts import put_in_quotes
 
-_DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
 _ONE_WORD = re.compile(r"[^\W\d_]{1,40}")
-_FILE = Path(__file__).with_name("report_texts.toml")
 _LONGEST_CELL = 700
 _NOTHING = ReportText("–")
 _MATRIX_SHARES = (0.06, 0.37, 0.14, 0.43)
@@ -285,7 +283,7 @@ class _Layout:
             lines += self._explain("citations")
         items = [
             ReportText(
-                f"{citation.label} {_shorten(citation.claim)}: "
+                f"{citation.label} {shorten_line(citation.claim, _LONGEST_CELL)}: "
                 f"{self._translate('; '.join(citation.problems))}"
             )
             for citation in wrong
@@ -334,7 +332,7 @@ class _Layout:
             reason = self._translate(unit.reason)
             items.append(ReportText(self.say("without", place=place, reason=reason)))
         items += [
-            ReportText(self.say("definition", text=_shorten(definition)))
+            ReportText(self.say("definition", text=cut_text(definition, _LONGEST_CELL)))
             for definition in report.definitions
         ]
         lines = [ReportText(self.say("no_advice"))]
@@ -363,7 +361,7 @@ class _Layout:
                     yield f"{document.title} – {shown}"
 
     def _quote(self, place: QuotedPlace, *more: ReportText) -> ReportText:
-        shown = _shorten(place.words)
+        shown = cut_text(place.words, _LONGEST_CELL)
         return ReportText(shown, place.link, place=self._name_place(place), more=more)
 
     def _translate(self, note: str) -> str:
@@ -374,7 +372,7 @@ def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each word that expresses a duty, or nothing for languages without
     a list.
     """
-    words = _load_duty_words(language)
+    words = frozenset(str(load_tables("duty_words.toml").get(language, "")).split())
     for match in _ONE_WORD.finditer(text):
         if match[0].lower() in words:
             yield match.start(), match.end()
@@ -403,7 +401,7 @@ def lay_out(report: ReviewReport) -> PrintedReport:
 
 def load_texts(language: str) -> Mapping[str, str]:
     """Return the fixed texts in a language, or in English if that language has none."""
-    tables = _load()
+    tables = load_tables("report_texts.toml")
     return {**tables["en"], **tables.get(language, {})}
 
 
@@ -412,23 +410,7 @@ def name_review(document: str, law: str, language: str) -> str:
     return load_texts(language)["title"].format(document=document, law=law)
 
 
-@cache
-def _load_duty_words(language: str) -> frozenset[str]:
-    tables: dict[str, str] = tomllib.loads(_DUTY_WORDS.read_text("utf-8"))
-    return frozenset(tables.get(language, "").split())
-
-
 def _stack(texts: Iterable[ReportText]) -> ReportText:
     """Return texts as the lines of one cell."""
     first, *others = list(texts) or [_NOTHING]
     return ReportText(first.text, first.link, place=first.place, more=tuple(others))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
-
-
-@cache
-def _load() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text("utf-8"))
-    return tables

@@ -6,7 +6,9 @@ without scripts, pictures, or external links. PDF requires the optional `reportl
 the last line of the report states how many there are.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html import escape
 from io import BytesIO
 from itertools import groupby
@@ -14,9 +16,15 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from agents.review.requirements import ReviewError
-from citations.links import Base, keep_own_link
-from citations.printed_report import PrintedReport, ReportTable, ReportText, split_marks
-from envelope.encoding import remove_hidden_characters
+from citations.links import Base
+from citations.printed_report import (
+    LineForm,
+    PrintedReport,
+    ReportTable,
+    ReportText,
+    put_on_line,
+    write_line,
+)
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -57,8 +65,16 @@ _STYLE = (
     "text-align:left;vertical-align:top}table{font-size:.9em}"
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_PROPERTIES = re.compile(r"<w:r>(?:<w:rPr>((?:<w:[^<>]{1,80}/>){1,9})</w:rPr>)?")
 _FONT, _BOLD = "Vera", "VeraBd"
 _MARGIN = 56.0
+_HTML = LineForm(
+    escape,
+    "<strong>{}</strong>".format,
+    "<s>{}</s>".format,
+    lambda shown, link: f'<a href="{escape(link)}">{shown}</a>',
+    "{} <small>({})</small>".format,
+)
 
 
 class MissingPdfLibraryError(ReviewError):
@@ -69,6 +85,8 @@ class _Writer:
     def __init__(self, base: Base) -> None:
         self._base = base
         self._targets: dict[str, str] = {}
+        bold, struck = partial(_style, "<w:b/>"), partial(_style, "<w:strike/>")
+        self._form = LineForm(_run, bold, struck, self._link, _place_runs, has_anchors=False)
 
     def write(self, report: PrintedReport) -> Iterator[str]:
         yield self._paragraph(ReportText(report.title), "Title")
@@ -130,23 +148,13 @@ class _Writer:
 
     def _paragraph(self, text: ReportText, style: str, *, indent: int = 0) -> str:
         left = f'<w:ind w:left="{indent}"/>' if indent else ""
-        runs = "".join(_run(piece, is_bold=is_bold) for piece, is_bold in split_marks(text))
-        if text.place:
-            place = self._link(_run(text.place), text.link)
-            runs = f"{runs}{_run(' (')}{place}{_run(')')}" if text.text else place
-        else:
-            runs = self._link(runs, text.link)
+        runs = write_line(text, self._form, self._base)
         return f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{left}</w:pPr>{runs}</w:p>'
 
-    def _link(self, runs: str, target: str) -> str:
-        link = keep_own_link(target, self._base)
-        if not link or link.startswith("#"):
-            return runs
+    def _link(self, runs: str, link: str) -> str:
         name = self._targets.setdefault(link, f"rLink{len(self._targets) + 1}")
-        blue = '<w:rPr><w:color w:val="0563C1"/><w:u w:val="single"/></w:rPr>'
-        return (
-            f'<w:hyperlink r:id="{name}">{runs.replace("<w:r>", f"<w:r>{blue}", 1)}</w:hyperlink>'
-        )
+        blue = _style('<w:color w:val="0563C1"/><w:u w:val="single"/>', runs)
+        return f'<w:hyperlink r:id="{name}">{blue}</w:hyperlink>'
 
 
 class _Letters:
@@ -157,9 +165,8 @@ class _Letters:
         self.lacking = 0
 
     def replace(self, text: str) -> str:
-        plain = " ".join(remove_hidden_characters(text).split())
-        self.lacking += sum(ord(sign) not in self._known for sign in plain)
-        return "".join(sign if ord(sign) in self._known else "?" for sign in plain)
+        self.lacking += sum(ord(sign) not in self._known for sign in text)
+        return "".join(sign if ord(sign) in self._known else "?" for sign in text)
 
 
 def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
@@ -187,7 +194,7 @@ def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
 
 def render_html(report: PrintedReport, *, base: Base = "") -> str:
     """Return the page; only links to our own reader are kept (`base` is its URL)."""
-    title = _escape_html(report.title)
+    title = escape(put_on_line(report.title))
     lines = [
         "<!doctype html>",
         f'<html lang="{escape(report.language, quote=True)}">',
@@ -198,9 +205,9 @@ def render_html(report: PrintedReport, *, base: Base = "") -> str:
         f"<body><main><h1>{title}</h1>",
     ]
     if report.notice:
-        lines.append(f"<p><strong>{_escape_html(report.notice)}</strong></p>")
+        lines.append(f"<p><strong>{escape(put_on_line(report.notice))}</strong></p>")
     for part in report.parts:
-        lines.append(f"<section><h2>{_escape_html(part.heading)}</h2>")
+        lines.append(f"<section><h2>{escape(put_on_line(part.heading))}</h2>")
         lines += [f"<p>{_render_html(paragraph, base)}</p>" for paragraph in part.paragraphs]
         if part.items:
             lines.append(_render_items(part.items, base))
@@ -233,8 +240,14 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     }  # fmt: skip
     styles["detail"].leftIndent = 14
 
+    def write(text: str) -> str:
+        return escape(letters.replace(text), quote=True)
+
+    bold, struck = f"<font name='{_BOLD}'>{{}}</font>".format, "<strike>{}</strike>".format
+    form = LineForm(write, bold, struck, _link_pdf, has_anchors=False)
+
     def make_paragraph(text: ReportText, style: str, mark: str = "") -> Any:
-        return Paragraph(f"{mark}{_render_pdf(text, base, letters.replace)}", styles[style])
+        return Paragraph(f"{mark}{write_line(text, form, base)}", styles[style])
 
     story: list[Any] = [make_paragraph(ReportText(report.title), "title")]
     if report.notice:
@@ -255,16 +268,24 @@ def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     buffer = BytesIO()
     page = SimpleDocTemplate(
         buffer, pagesize=A4, leftMargin=_MARGIN, rightMargin=_MARGIN, topMargin=_MARGIN,
-        bottomMargin=_MARGIN, title=letters.replace(report.title), invariant=1,
+        bottomMargin=_MARGIN, title=letters.replace(put_on_line(report.title).strip()), invariant=1,
     )  # fmt: skip
     page.build(story)
     return buffer.getvalue()
 
 
-def _run(text: str, *, is_bold: bool = False) -> str:
-    bold = "<w:rPr><w:b/></w:rPr>" if is_bold else ""
-    clean = "".join(sign if sign.isprintable() else " " for sign in remove_hidden_characters(text))
-    return f'<w:r>{bold}<w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
+def _run(text: str) -> str:
+    clean = "".join(sign if sign.isprintable() else " " for sign in text)
+    return f'<w:r><w:t xml:space="preserve">{escape(clean)}</w:t></w:r>'
+
+
+def _style(properties: str, runs: str) -> str:
+    """Return runs with further properties; the schema requires bold, struck and colour in order."""
+    return _PROPERTIES.sub(rf"<w:r><w:rPr>\1{properties}</w:rPr>", runs)
+
+
+def _place_runs(runs: str, place: str) -> str:
+    return f"{runs}{_run(' (')}{place}{_run(')')}"
 
 
 def _make_styles(language: str) -> str:
@@ -307,29 +328,7 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render_html(text: ReportText, base: Base) -> str:
-    return "<br>".join(_render_line(report_text, base) for report_text in (text, *text.more))
-
-
-def _render_line(text: ReportText, base: Base) -> str:
-    words = "".join(
-        f"<strong>{_escape_html(piece)}</strong>" if is_marked else _escape_html(piece)
-        for piece, is_marked in split_marks(text)
-    )
-    if not text.place:
-        return _link_html(words, text.link, base)
-    place = _link_html(_escape_html(text.place), text.link, base)
-    return f"{words} <small>({place})</small>" if words else place
-
-
-def _link_html(shown: str, target: str, base: Base) -> str:
-    link = keep_own_link(target, base)
-    return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
-
-
-def _escape_html(text: str) -> str:
-    clean = remove_hidden_characters(text)
-    before, after = (" " if clean[at : at + 1].isspace() else "" for at in (0, len(clean) - 1))
-    return escape(f"{before}{' '.join(clean.split())}{after}", quote=True)
+    return "<br>".join(write_line(line, _HTML, base) for line in (text, *text.more))
 
 
 def _register_fonts() -> frozenset[int]:
@@ -362,26 +361,5 @@ def _make_pdf_table(table: ReportTable, make_paragraph: Callable[..., Any], widt
     return LongTable(rows, colWidths=[share * width for share in shares], repeatRows=1, style=style)
 
 
-def _render_pdf(text: ReportText, base: Base, replace: Callable[[str], str]) -> str:
-    words = "".join(
-        f"<font name='{_BOLD}'>{_escape_pdf(piece, replace)}</font>"
-        if is_marked
-        else _escape_pdf(piece, replace)
-        for piece, is_marked in split_marks(text)
-    )
-    if not text.place:
-        return _link_pdf(words, text.link, base)
-    place = _link_pdf(_escape_pdf(text.place, replace), text.link, base)
-    return f"{words} ({place})" if words else place
-
-
-def _escape_pdf(text: str, replace: Callable[[str], str]) -> str:
-    before, after = (" " if text[at : at + 1].isspace() else "" for at in (0, len(text) - 1))
-    return escape(f"{before}{replace(text)}{after}", quote=True)
-
-
-def _link_pdf(shown: str, target: str, base: Base) -> str:
-    link = keep_own_link(target, base)
-    if not link or link.startswith("#"):
-        return shown
-    return f'<a href="{escape(link, quote=True)}" color="blue">{shown}</a>'
+def _link_pdf(shown: str, link: str) -> str:
+    return f'<a href="{escape(link)}" color="blue">{shown}</a>'

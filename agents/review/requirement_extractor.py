@@ -26,13 +26,13 @@ from agents.review.specialist import (
     LoopReads,
     LoopWrites,
     NoOutput,
+    ReadsScope,
     SpecialistAgent,
 )
 from agents.review.verdicts import ExtractedPart, join_extractions
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.specialists import (
-    Extracted,
     PartPlan,
     SpecialistError,
     StoredChecklist,
@@ -57,10 +57,9 @@ _ROUNDS = 2
 _NO_LAW = "there is no law or rule to read; name it, or add it to the documents"
 
 
-class Reads(LoopReads, frozen=True):
+class Reads(LoopReads, ReadsScope, frozen=True):
     """The laws, and the parts read so far; in a branch, the part to read."""
 
-    extracted: Extracted | None = None
     part: PartPlan | None = None
     part_plan: tuple[PartPlan, ...] = ()
     part_round: int = 0
@@ -106,8 +105,7 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
         return Wrote(await self._join(laws, parts, reads.stored_parts))
 
     async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        names = [document.document_id for document in extracted.against]
+        names = [document.document_id for document in reads.scope.against]
         return [
             cut_document(document)
             for document in await self.toolbox.read_documents(names, reads.groups)
@@ -149,7 +147,6 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     def _make_inputs(
         self, reads: Reads, laws: Sequence[DocumentUnits], units: Sequence[RuleUnit]
     ) -> RequirementExtractorInputs:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
         return RequirementExtractorInputs(
             question=reads.question,
             language=reads.language,
@@ -163,8 +160,8 @@ class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
                 )
                 for unit in units
             ),
-            document_language=extracted.documents[0].language
-            if extracted.documents
+            document_language=reads.scope.documents[0].language
+            if reads.scope.documents
             else reads.language,
         )
 

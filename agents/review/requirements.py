@@ -1,8 +1,11 @@
 """The units of a law, their requirements, and the checklist of these requirements."""
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -122,6 +125,15 @@ class Checklist(BaseModel, frozen=True):
 
     target_law: str = Field(min_length=1, max_length=2_000)
     checklist: tuple[ChecklistItem, ...]
+
+
+@cache
+def load_tables(name: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the tables of a TOML file beside this module."""
+    tables: dict[str, dict[str, str]] = tomllib.loads(
+        Path(__file__).with_name(name).read_text("utf-8")
+    )
+    return tables
 
 
 def name_headings(path: Sequence[str]) -> str:

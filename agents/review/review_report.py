@@ -26,6 +26,7 @@ from agents.review.verdicts import (
 from citations.addresses import find_addresses
 from citations.links import clean_text, plain_line
 from citations.printed_report import PrintedReport
+from citations.verbatim import show_literal
 from envelope.specialists import ReviewedDocument
 
 _BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
@@ -346,10 +347,10 @@ def clean_words(text: str) -> str:
 
 
 def clean_quotation(text: str) -> str:
-    """Return text from a document on one line; its addresses stay readable, but cannot be
-    followed.
+    """Return text from a document on one line, as a person saw it; its addresses stay readable,
+    but cannot be followed.
     """
-    return break_addresses(" ".join(clean_text(text).split()))
+    return break_addresses(" ".join(clean_text(show_literal(text)).split()))
 
 
 def break_addresses(text: str) -> str:

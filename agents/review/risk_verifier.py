@@ -1,6 +1,7 @@
 """Ranks the risks of violations and gaps."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agents.agent import AgentRole, ProgressStep
 from agents.review.requirements import Extraction
@@ -15,7 +16,6 @@ from agents.review.verdicts import (
     Risk,
     compress_requirements,
     compress_verdicts,
-    describe_risk,
     divide_findings,
 )
 from envelope.outcome import Wrote
@@ -28,8 +28,6 @@ from envelope.specialists import (
     StoredVerdicts,
 )
 from llm.tasks.review import RISK_VERIFIER, KnownVerdict, RankedRisk, RiskVerifierInputs
-
-_MOST_SUMMARY = 5
 
 
 class Reads(LoopReads, frozen=True):
@@ -69,7 +67,6 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
         findings = compress_verdicts(review.findings)
         if not findings:
             return Wrote(Writes(risks=FindingList(items=0)))
-        turns = reads.turns
         batches = [
             RiskVerifierInputs(
                 question=reads.question,
@@ -81,7 +78,8 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
             )
             for own in divide_findings(findings)
         ]
-        given = await self.toolbox.consult_each(RISK_VERIFIER, batches, turns, reads)
+        toolbox = replace(self.toolbox, known=compress_requirements(extraction.requirements))
+        given = await toolbox.consult_each(RISK_VERIFIER, batches, reads.turns, reads)
         if (asked := given.calls) is not None:
             return Wrote(Writes(**asked.as_writes()))
         if not given.outputs:
@@ -99,7 +97,6 @@ class RiskVerifierAgent(SpecialistAgent[Reads, Writes]):
                 risks=FindingList(
                     reference=await self.toolbox.store(RankedRisks(risks=tuple(risks))),
                     items=len(risks),
-                    summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
                 errors=(*given.errors, *self._name_unranked(extraction, findings, own)),

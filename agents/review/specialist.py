@@ -5,9 +5,9 @@ import json
 import zlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import structlog
@@ -23,6 +23,7 @@ from envelope.run import OUTSIDE, Run
 from envelope.specialists import (
     PHASES,
     ErrorSeverity,
+    Extracted,
     SpecialistError,
     SpecialistName,
     SpecialistProfile,
@@ -178,6 +179,17 @@ class SpecialistReads(BaseModel, frozen=True):
         return f"{self.canonical_question}\n{focus}" if focus else self.canonical_question
 
 
+class ReadsScope(BaseModel, frozen=True):
+    """The documents of the review."""
+
+    extracted: Extracted | None = None
+
+    @property
+    def scope(self) -> Extracted:
+        """The output of the extractor, which is empty if it did not run."""
+        return self.extracted if self.extracted is not None else Extracted()
+
+
 class LoopReads(SpecialistReads, frozen=True):
     """The input of a specialist that calls tools, including the current state of the tool loop."""
 
@@ -235,7 +247,8 @@ def read_query(use: ToolUse) -> str:
 class Toolbox:
     """The resources of a specialist in one run.
 
-    `waits` contains the seconds after which calls that failed in this run may succeed.
+    `waits` contains the seconds after which calls that failed in this run may succeed. `known`
+    contains requirements that its sentences may name in addition to those of the inputs.
     """
 
     profile: SpecialistProfile
@@ -246,6 +259,7 @@ class Toolbox:
     expander: Model | None = None
     run: Run = OUTSIDE
     waits: list[float] = field(default_factory=list)
+    known: tuple[BaseModel, ...] = ()
 
     @classmethod
     def make(cls, parts: AgentParts, task: str) -> "Toolbox":
@@ -340,7 +354,7 @@ class Toolbox:
                 if isinstance(step, NoOutput):
                     return step
                 if step is not None:
-                    return replace(step, output=name_ids(step.output, inputs), errors=errors)
+                    return replace(step, output=self._name(step.output, inputs), errors=errors)
             gathered = tuple(f"{result.tool}: {shorten(result.text)}" for result in known.results)
             complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete, self.run)
@@ -353,7 +367,7 @@ class Toolbox:
                 depends_on_content=may_depend_on_content(error),
                 is_refused=is_refusal(error),
             )
-        return GivenOutput(name_ids(given.output, inputs), given.model, errors)
+        return GivenOutput(self._name(given.output, inputs), given.model, errors)
 
     async def consult_each(
         self,
@@ -410,6 +424,9 @@ class Toolbox:
             if not halves:
                 outcomes.append((own, outcome))
         return outcomes
+
+    def _name(self, output: O, inputs: BaseModel) -> O:
+        return name_ids(output, inputs, self.known)
 
     def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop continues. The model decides whether it has enough results."""
@@ -493,6 +510,10 @@ class Toolbox:
         )
 
 
+def _read_date() -> date:
+    return datetime.now(UTC).date()
+
+
 class SpecialistAgent(Agent[R, W]):
     """An agent that works with a toolbox; its model task has the name of its role.
 
@@ -504,8 +525,9 @@ class SpecialistAgent(Agent[R, W]):
     needs_index = True
     tier = AgentTier.SPECIALIST
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
         self.toolbox = toolbox
+        self._today = today
 
     @classmethod
     def make(cls, parts: AgentParts) -> Self:

@@ -9,8 +9,10 @@ from pydantic import JsonValue
 
 from agents.agent import AgentRole, AgentTier, MayAsk, ProgressStep, ReadsLanguage
 from agents.named_documents import offer_documents
+from agents.review.audit import CitationAudit
 from agents.review.findings import (
     Finding,
+    describe_audit,
     describe_checklist,
     describe_closest,
     describe_notes,
@@ -20,12 +22,18 @@ from agents.review.findings import (
 from agents.review.passages import DocumentUnits, cut_document, name_documents
 from agents.review.report_layout import name_review
 from agents.review.requirements import Extraction
-from agents.review.specialist import NO_RESULT, GivenOutput, NoOutput, SpecialistAgent
+from agents.review.specialist import (
+    NO_RESULT,
+    GivenOutput,
+    NoOutput,
+    ReadsScope,
+    SpecialistAgent,
+)
 from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
+from citations.sources import cite_references, collect_allowed, references_of, with_addresses
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import Wrote
 from envelope.role import Role
@@ -78,7 +86,7 @@ class NumberedAnswer:
     check: CitationCheck
 
 
-class Reads(ReadsLanguage, frozen=True):
+class Reads(ReadsLanguage, ReadsScope, frozen=True):
     """The results and errors of all specialists."""
 
     canonical_question: str
@@ -89,7 +97,6 @@ class Reads(ReadsLanguage, frozen=True):
     quality_score: float | None = None
     triage: Triage = NO_TRIAGE
     errors: tuple[SpecialistError, ...] = ()
-    extracted: Extracted | None = None
     classification: tuple[dict[str, JsonValue], ...] = ()
     checklist: StoredChecklist | None = None
     verdicts: StoredVerdicts | None = None
@@ -280,15 +287,14 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
         return _AnswerMaterial(tuple(texts) if findings else (), sources, noted)
 
     async def _read(self, reads: Reads) -> list[WholeDocument]:
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
+        extracted = reads.scope
         scope = [document.document_id for document in (*extracted.documents, *extracted.against)]
         names = scope if reads.checklist is not None else [*scope, *_list_found(extracted)]
         return await self.toolbox.read_documents(names, reads.groups)
 
     async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
         """Return the findings in the person's language, and the notes about them."""
-        extracted = reads.extracted if reads.extracted is not None else Extracted()
-        notes = [*extracted.notes]
+        notes = [*reads.scope.notes]
         findings: tuple[Finding, ...] = ()
         if reads.checklist is not None:
             extraction = await self.toolbox.load(reads.checklist.reference, Extraction)
@@ -308,7 +314,7 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                 named = {
                     "law": reads.checklist.target_law,
                     "document": name_documents(
-                        [document.title for document in extracted.documents]
+                        [document.title for document in reads.scope.documents]
                     ),
                     "language": reads.reply_language,
                 }
@@ -318,6 +324,9 @@ class SynthesisAgent(SpecialistAgent[Reads, Writes]):
                     order = await self._list_risky(reads.risks)
                     gaps = await self._list_gaps(reads.gaps)
                     findings = describe_review(extraction, review, order=order, gaps=gaps, **named)
+        elif reads.citation_audit is not None and reads.citation_audit.reference:
+            audit = await self.toolbox.load(reads.citation_audit.reference, CitationAudit)
+            findings = describe_audit(audit, reads.reply_language)
         return findings, [*notes, *list_errors(reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
@@ -408,10 +417,9 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 
 def _list_summaries(reads: Reads) -> list[str]:
     """Return a summary of the other specialists' results."""
-    extracted = reads.extracted if reads.extracted is not None else Extracted()
     titles = {
         document.document_id: document.title
-        for document in (*extracted.documents, *extracted.against)
+        for document in (*reads.scope.documents, *reads.scope.against)
     }
     notes = [
         f"{titles.get(str(classified.get('document_id')), classified.get('document_id'))}: "
@@ -419,7 +427,7 @@ def _list_summaries(reads: Reads) -> list[str]:
         f"{classified.get('sensitivity')}"
         for classified in reads.classification
     ]
-    if reads.citation_audit is not None:
+    if reads.citation_audit is not None and reads.checklist is not None:
         notes += reads.citation_audit.summary
     if reads.review_report is not None:
         notes.append(f"the report is {reads.review_report.title!r}")
@@ -432,8 +440,7 @@ def _list_found(extracted: Extracted) -> list[str]:
 
 def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
     """Yield the passages selected by the extractor that still exist in their documents."""
-    extracted = reads.extracted if reads.extracted is not None else Extracted()
-    for passage in extracted.chunks_data[:_MOST_SOURCES]:
+    for passage in reads.scope.chunks_data[:_MOST_SOURCES]:
         document = next((each for each in documents if each.listed.id == passage.document_id), None)
         if document is not None:
             yield _find_source(passage.chunk_id, [document], passage.content)
@@ -489,10 +496,7 @@ def _write(output: SynthesisOutput, model: str, material: _AnswerMaterial, reads
     kept = cite(safe.text, SourceTexts(sources))
     if not kept.order:
         return Writes(citation_check=answer.check, answer_model=model)
-    by_number = {source_reference.number: source_reference for source_reference in references}
-    used = tuple(
-        cite_reference(by_number[given], shown) for shown, given in enumerate(kept.order, start=1)
-    )
+    used = cite_references(kept.order, references)
     return Writes(
         response=kept.text,
         sources_used=with_addresses(used, references_of(used, references), context, kept.text),

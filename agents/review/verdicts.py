@@ -13,30 +13,32 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agents.review.requirements import Extraction, Requirement, TextPlace, UnitAccount
 from envelope.conversation import Turn
+from envelope.json_values import map_texts
 from envelope.specialists import Extracted
 from llm.port import I
 from llm.tasks.review import ClauseReading, KnownRequirement, KnownVerdict, SpecialistInputs
 
 GapKind = Literal["regulatory", "coverage", "consistency", "citation", "temporal"]
-REMOVED = frozenset(
-    {"iterations", "retrieval_method", "total_tool_cost_usd", "tool_calls_made", "chunks",
-     "expanded_results", "_internal"}
-)  # fmt: skip
-"""Output fields that no other specialist reads."""
 LONGEST = 1_500
 """Maximum number of characters of a text that is passed on."""
 BATCH = 40
 """Maximum number of findings that a model reads in one call."""
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
-OUTPUTS = (
-    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
-)  # fmt: skip
-"""The attributes that contain the outputs of specialists, in order."""
+OUTPUTS = ("extracted", "classification", "checklist", "verdicts", "citation_audit")
+"""The attributes that contain the outputs of specialists, in order.
+
+The report generator, which alone also reads the risks and gaps, receives all of them.
+"""
 LAST_TURNS = 3
 _LONGEST_TURN, _LONGEST_TEXT, _LONGEST_OUTPUTS = 300, 300, 4_000
 _MOST_DOCUMENTS, _MOST_PLACES = 20, 10
-_NOT_SHOWN = frozenset({"reference", "chunks_data", "chunk_ids", "citations", "decided_by"})
-"""The names of stored values, and of passages that the specialist receives in another way."""
+REMOVED = frozenset(
+    {"reference", "chunks_data", "chunk_ids", "citations", "decided_by", "retrieval_method",
+     "offers", "units_unread", "undecided"}
+)  # fmt: skip
+"""The names of stored values, ids that a specialist could only repeat, and passages that it
+receives in another way.
+"""
 
 
 class Status(StrEnum):
@@ -209,15 +211,8 @@ def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
 
 
 def compress_output(value: JsonValue, longest: int = LONGEST) -> JsonValue:
-    """Return an output without unused fields, and with long texts shortened in the middle."""
-    if isinstance(value, str):
-        return shorten_middle(value, longest)
-    if isinstance(value, list):
-        return [compress_output(item, longest) for item in value]
-    if isinstance(value, dict):
-        kept = ((name, item) for name, item in value.items() if name not in REMOVED)
-        return {name: compress_output(item, longest) for name, item in kept}
-    return value
+    """Return an output with long texts shortened in the middle."""
+    return map_texts(value, lambda text: shorten_middle(text, longest))
 
 
 def shorten_middle(text: str, longest: int = LONGEST) -> str:
@@ -309,7 +304,7 @@ def write_outputs(values: Mapping[str, object]) -> str:
         plain: JsonValue = json.loads(json.dumps(dumped))
         kept = compress_output(plain, _LONGEST_TEXT)
         if isinstance(kept, dict):
-            kept = {key: item for key, item in kept.items() if item and key not in _NOT_SHOWN}
+            kept = {key: item for key, item in kept.items() if item and key not in REMOVED}
         shown[name] = kept
     if not shown:
         return ""

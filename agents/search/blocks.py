@@ -1,11 +1,11 @@
 """Divides text into blocks (paragraphs, lists, tables, and code) with their positions."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from citations.claims import sentences
+from citations.claims import count_while, find_fence_end, sentences
 
 _FENCE = re.compile(r"[ \t]{0,24}(`{3,}|~{3,})")
 _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+\u2022]|(\d{1,3})[.)])[ \t]")
@@ -79,29 +79,14 @@ def place_items(text: str) -> Iterator[tuple[int, int]]:
 def _measure_block(lines: Sequence[str], at: int) -> tuple[BlockType, int]:
     line = lines[at]
     if (fence := _FENCE.match(line)) is not None:
-        return BlockType.CODE, _find_fence_end(lines, at, fence[1])
+        return BlockType.CODE, find_fence_end(lines, at, fence[1])
     if _is_row(line):
-        return BlockType.TABLE, _count_while(lines, at, _is_row)
+        return BlockType.TABLE, count_while(lines, at, _is_row)
     if _ITEM.match(line):
-        return BlockType.LIST, _count_while(lines, at, lambda item: not _begins_other(item))
-    return BlockType.PROSE, _count_while(
+        return BlockType.LIST, count_while(lines, at, lambda item: not _begins_other(item))
+    return BlockType.PROSE, count_while(
         lines, at, lambda item: not (_begins_other(item) or _ITEM.match(item))
     )
-
-
-def _find_fence_end(lines: Sequence[str], at: int, fence: str) -> int:
-    for end in range(at + 1, len(lines)):
-        bare = lines[end].strip()
-        if bare.startswith(fence) and not bare.strip(fence[0]):
-            return end + 1
-    return len(lines)
-
-
-def _count_while(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> int:
-    end = at + 1
-    while end < len(lines) and lines[end].strip() and belongs(lines[end]):
-        end += 1
-    return end
 
 
 def _begins_other(line: str) -> bool:

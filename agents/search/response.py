@@ -17,7 +17,7 @@ from citations.faults import CheckedAnswer, LanguageOf, check_draft
 from citations.links import keep_links, list_removed_addresses, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
+from citations.sources import cite_references, collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -363,7 +363,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         )
         notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, passages.text))
-        used = _select_used(passages.numbers, references)
+        used = cite_references(passages.numbers, references)
         return Writes(
             response=text,
             sources_used=with_addresses(used, references, context, text),
@@ -388,7 +388,7 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
-        used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
+        used, typed = cite_references(kept.cited.order, references), _list_typed(reads)
         # Links that are allowed only by a source that is no longer cited are removed as well.
         cited = references_of(used, references)
         safe = keep_links(kept.cited.text, collect_allowed(cited, context, typed, references))
@@ -450,7 +450,7 @@ def _keep_original(written: str, answer: _OutgoingAnswer, reads: Reads) -> Writt
     if not refused:
         return None
     original = cite(written, _collect_texts(reads))
-    used = _select_used(original.order, reads.source_references)
+    used = cite_references(original.order, reads.source_references)
     return WrittenAnswer(text=original.text, sources_used=used, refused=refused)
 
 
@@ -514,15 +514,6 @@ def _turn(turn: Turn) -> str:
     answer.
     """
     return f"{turn.speaker}: {remove_marks(turn.text)}"
-
-
-def _select_used(
-    order: tuple[int, ...], references: tuple[SourceReference, ...]
-) -> tuple[SourceUsed, ...]:
-    by_number = {reference.number: reference for reference in references}
-    return tuple(
-        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
-    )
 
 
 def _report_no_claims(reads: Reads, output: RespondOutput, model: str) -> Writes:

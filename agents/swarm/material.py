@@ -274,7 +274,7 @@ def _make_finding(
     passages = output.passages if output is not None else ()
     cited = [passage.citation for passage in passages]
     return WrittenFinding(
-        worker=worker.specialization or worker.id,
+        worker=worker.specialization,
         objective=worker.objective[:500],
         item=worker.subject,
         text="" if output is None else cite_by_number(output.text, numbers, cited),

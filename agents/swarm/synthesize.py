@@ -29,7 +29,7 @@ from citations.citing import Cited, cite
 from citations.claims import parse_unsupported
 from citations.links import keep_links, plain_line, plain_title
 from citations.proof import ProofSource, SourceTexts
-from citations.sources import cite_reference, collect_allowed, references_of, with_addresses
+from citations.sources import cite_references, collect_allowed, references_of, with_addresses
 from citations.verbatim import STRUCK, as_markdown
 from envelope.conversation import AnswerStyle, Preferences
 from envelope.outcome import HopOutcome, RetryAfter, Wrote
@@ -392,7 +392,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
                 for source in numbered
             )
             kept = cite(safe.text, SourceTexts(cited))
-        used = _select_used(kept.order, references)
+        used = cite_references(kept.order, references)
         final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
             response=final.text if used else "",
@@ -484,13 +484,4 @@ def _describe_result(source: NumberedSource, sources: _Sources) -> SearchResult:
     fields = source.citation.model_dump()
     return SearchResult.model_validate(
         {**fields, "levels": (_LEVEL,), "span": reference.span, "found": reference.found}
-    )
-
-
-def _select_used(
-    order: Sequence[int], references: Sequence[SourceReference]
-) -> tuple[SourceUsed, ...]:
-    by_number = {reference.number: reference for reference in references}
-    return tuple(
-        cite_reference(by_number[given], shown) for shown, given in enumerate(order, start=1)
     )

@@ -265,7 +265,7 @@ def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Write
     """Return the tool calls of a message, or its question to the user."""
     asked = [use for use in message.calls if use.name == ASK_USER]
     if asked:
-        questions = tuple(_make_question(task, use) for use in asked)
+        questions = tuple(_make_question(task, use, dialogue) for use in asked)
         waiting = replace(dialogue, messages=(*dialogue.messages, message))
         return _stop(task, waiting, questions, is_new=True)
     return Writes(
@@ -300,11 +300,17 @@ def _stop(
     )
 
 
-def _make_question(task: WorkerTask, use: ToolUse) -> PauseQuestion:
+def _make_question(task: WorkerTask, use: ToolUse, dialogue: Dialogue) -> PauseQuestion:
+    """Return a question to the user, in which passages have their titles instead of their ids."""
     arguments = use.arguments if isinstance(use.arguments, dict) else {}
-    text = str(arguments.get("question") or task.worker.objective)[:1_000]
+    text = str(arguments.get("question") or task.worker.objective)
+    read = [citation for result in dialogue.results.values() for citation in result.citations]
+    titles = {citation.chunk_id: citation.title for citation in read}
+    for chunk_id in sorted(titles, key=len, reverse=True):
+        for written in (f"[{chunk_id}]", f"({chunk_id})", chunk_id):
+            text = text.replace(written, titles[chunk_id])
     name = _name_field(task, use.call_id)
-    return PauseQuestion(id=name, text=text, field=InputField(name=name))
+    return PauseQuestion(id=name, text=text[:1_000], field=InputField(name=name))
 
 
 def _name_field(task: WorkerTask, call_id: str) -> str:

@@ -31,6 +31,7 @@ from cli.printing import (
     WIDTH,
     choices,
     columns,
+    cut_line,
     list_operator_notes,
     print_line,
     print_reply,
@@ -133,9 +134,9 @@ class DraftDisplay:
         lines = _select_last(wrap(clean_text(self._draft))) if self._draft else []
         for name, label in self._plan.items():
             if label:
-                lines.append(_fit(f"  {'✓' if name in self._ended else '–'} {label}"))
+                lines.append(cut_line(f"  {'✓' if name in self._ended else '–'} {label}", end=""))
         write_lines(lines)
-        sys.stdout.write(_fit(self._describe_step()))
+        sys.stdout.write(cut_line(self._describe_step(), end=""))
         self._rows = sum(map(_count_rows, lines))
         sys.stdout.flush()
 
@@ -313,15 +314,6 @@ def _select_last(lines: Sequence[str]) -> list[str]:
 def _count_rows(line: str) -> int:
     """Return the number of terminal rows of a line, such as a long line of code."""
     return max(1, -(-columns(line) // shutil.get_terminal_size((WIDTH, MOST_ROWS)).columns))
-
-
-def _fit(line: str) -> str:
-    """Return the beginning of a line that fits on one row, because a longer one could not be
-    erased.
-    """
-    while columns(line) > WIDTH:
-        line = line[:-1]
-    return line
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:

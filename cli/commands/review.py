@@ -18,7 +18,7 @@ from citations.links import plain_line
 from cli.arguments import add_groups_argument, read_groups
 from cli.commands.trace import list_agent_costs
 from cli.main import EXIT_STATUSES
-from cli.printing import ERASE_LINE, WIDTH, columns, print_line, reply_lines, say_json, write_lines
+from cli.printing import ERASE_LINE, WIDTH, cut_line, print_line, reply_lines, say_json, write_lines
 from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.errors import CommandError
@@ -89,7 +89,7 @@ class ReviewProgress:
             self._running.remove(label)
         if label and not self._is_terminal:
             done = f"judged {label} ({self._state})" if count else f"done: {label}"
-            self._write(f"{_cut(done)}\n")
+            self._write(f"{cut_line(done, WIDTH - 1)}\n")
 
     @property
     def _state(self) -> str:
@@ -101,7 +101,7 @@ class ReviewProgress:
             return
         parts = [", ".join(self._running)] if self._running else []
         parts = [self._state, *parts] if self._known else parts
-        line = _cut(f"… {'; '.join(parts)}") if parts else "…"
+        line = cut_line(f"… {'; '.join(parts)}", WIDTH - 1) if parts else "…"
         if line != self._shown:
             self._write(f"{ERASE_LINE}{line}")
             self._shown = line
@@ -129,7 +129,7 @@ def list_matrix_lines(report: "Report") -> Iterator[str]:
     for requirement in getattr(report, "requirements", ()):
         mark = _MARKS.get(requirement.status, requirement.status)
         place = requirement.law.heading.rpartition(" > ")[2]
-        yield _cut_line(f"{mark} {requirement.number:>3}  {place}: {requirement.requirement}")
+        yield cut_line(f"{mark} {requirement.number:>3}  {place}: {requirement.requirement}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -256,18 +256,6 @@ def _count_requirements(label: str) -> int:
     if match is None:
         return 0
     return max(0, int(match[2]) - int(match[1]) + 1)
-
-
-def _cut(line: str) -> str:
-    while columns(line) >= WIDTH:
-        line = f"{line[:-2]}…"
-    return line
-
-
-def _cut_line(line: str) -> str:
-    while columns(line) > WIDTH:
-        line = f"{line[:-2]}…"
-    return line
 
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 from broker.values import Fields
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Source, SourcePage, group_sources, split_off_passages
+from gateway.answer import Source, list_source_lines, split_off_passages
 from gateway.chat.marked_text import (
     Mark,
     Marked,
@@ -263,7 +263,12 @@ def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     if not sources:
         return []
     lines = [f"*{escape(title)}*"]
-    places = [line for page in group_sources(sources) for line in _list_lines(page)]
+    places = [
+        f"{INDENT if line.is_nested else ''}{line.numbers} {_place(line.source, line.name)}"
+        if line.numbers
+        else _write_plain(plain_title(line.name)[:SOURCE_CHARACTERS])
+        for line in list_source_lines(sources)
+    ]
     shown = 0
     for line in places[:SOURCES]:
         if _measure_json([_context([*lines, line])]) > SOURCES_CHARACTERS:
@@ -282,24 +287,6 @@ def _measure_json(blocks: Sequence[Fields]) -> int:
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
-def _list_lines(page: SourcePage) -> Iterator[str]:
-    """Yield the line of a page and, if it has several sections, the lines of the sections below
-    it.
-    """
-    if len(page.sections) == 1:
-        [cited_section] = page.sections
-        names = dict.fromkeys(
-            (page.title, cited_section.name)
-            if cited_section.name != cited_section.source.title
-            else [page.title]
-        )
-        yield f"{cited_section.numbers} {_place(cited_section.source, ' › '.join(names))}"
-        return
-    yield escape(plain_title(page.title)[:SOURCE_CHARACTERS])
-    for section in page.sections:
-        yield f"{INDENT}{section.numbers} {_place(section.source, section.name)}"
-
-
 def _place(source: Source, name: str) -> str:
     """Return a link to a source, labelled with a name; without a URL, the name and the location."""
     name = plain_title(name)
@@ -308,8 +295,13 @@ def _place(source: Source, name: str) -> str:
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
         address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
         return f"<{address}|{shown}>"
-    where = f" ({escape(place[:SOURCE_CHARACTERS])})" if place else ""
-    return f"{shown}{where}"
+    where = f" ({place[:SOURCE_CHARACTERS]})" if place else ""
+    return _write_plain(f"{name[:SOURCE_CHARACTERS]}{where}")
+
+
+def _write_plain(text: str) -> str:
+    """Return a plain text as mrkdwn, with words that Slack would format as code."""
+    return mrkdwn(_with_signs_as_code(Marked(text)))
 
 
 def _context(lines: Sequence[str]) -> Fields:

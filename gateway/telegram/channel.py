@@ -17,7 +17,7 @@ from telegram import MessageEntity
 from broker.values import Fields
 from envelope.question import Question
 from envelope.texts import Texts
-from gateway.answer import Source, group_sources, split_off_passages
+from gateway.answer import Source, list_source_lines, split_off_passages
 from gateway.chat.marked_text import (
     Mark,
     Marked,
@@ -148,13 +148,16 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
     if not sources:
         return answer
     text, marks = f"{answer.text}\n\n{title}", list(answer.marks)
-    for before, name, source in _list_places(sources):
-        text += f"\n{before}"
-        place = "" if source is None else source.place
+    for line in list_source_lines(sources):
+        name, place = plain_title(line.name), line.source.place
+        if not line.numbers:
+            text += f"\n{name}"
+            continue
+        text += f"\n{'  ' if line.is_nested else ''}{line.numbers} "
         if place.startswith(WEB):
             marks.append(Mark(len(text), len(text) + len(name), "link", place))
-        linked = None if source is None else source.link or source.url
-        text += name if linked is not None or not place else f"{name} ({place})"
+        is_linked = line.source.link or line.source.url
+        text += name if is_linked or not place else f"{name} ({place})"
     return Marked(text, tuple(marks))
 
 
@@ -172,28 +175,6 @@ def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
         elif button.url.startswith(WEB):
             rows.append([{"text": label, "url": button.url}])
     return [*rows, ratings] if ratings else rows
-
-
-def _list_places(sources: Sequence[Source]) -> Iterator[tuple[str, str, Source | None]]:
-    """Yield the prefix, the name, and the target of each line in the list of sources."""
-    for page in group_sources(sources):
-        is_single = len(page.sections) == 1
-        if not is_single:
-            yield "", plain_title(page.title), None
-        for section in page.sections:
-            is_whole = section.name == section.source.title
-            name = (
-                page.title
-                if is_whole
-                else f"{page.title} › {section.name}"
-                if is_single
-                else section.name
-            )
-            yield (
-                f"{'' if is_single else '  '}{section.numbers} ",
-                plain_title(name),
-                section.source,
-            )
 
 
 def _add_folded(text: Marked, more: Marked) -> Marked:

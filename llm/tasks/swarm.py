@@ -157,7 +157,7 @@ WORK_ON_TASK = Task(
 class WorkerFinding(BaseModel, frozen=True):
     """The text of a worker, with the numbers of its sources; empty if it found nothing."""
 
-    worker: str = Field(description="the worker's part or perspective")
+    worker: str = Field(description="the worker's part or perspective, or an empty text")
     objective: str
     text: str
     sources: tuple[int, ...] = Field(

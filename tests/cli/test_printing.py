@@ -217,6 +217,18 @@ def test_text_has_no_marks_of_bold_words_even_of_those_on_two_lines_and_keeps_co
     assert len(lines[0]) > 70
 
 
+def test_emphasis_has_no_marks_and_signs_of_documents_remain(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = r"It is *not* 2\*3\*4, _really_. \*x\* a_b_c 2*3*4 5 * 6 * 7 /_static_/a `*y*` [1]"
+
+    print_reply(reply(text=text, sources=[source(1, "Nord *A* _b_")]))
+
+    shown = capsys.readouterr().out
+    assert shown.startswith("It is not 2*3*4, really. *x* a_b_c 2*3*4 5 * 6 * 7 /_static_/a `*y*`")
+    assert "Nord *A* _b_" in shown
+
+
 def test_markdown_is_the_text_as_written_with_lists_of_its_options_and_sources(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

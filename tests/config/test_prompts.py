@@ -116,7 +116,7 @@ _OURS = frozenset(
 """What a prompt may show outside of a block: settings, schemas, numbers, and finished blocks."""
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.txt")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("**/*.txt")), ids=lambda file: file.stem)
 def test_third_party_text_is_only_in_data_blocks(file: Path) -> None:
     shown = re.findall(r"\{\{\s*(.+?)\s*\}\}", file.read_text(encoding="utf-8"))
 

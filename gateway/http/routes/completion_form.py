@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from broker.values import Fields, JournalEntry
+from citations.verbatim import as_markdown
 from envelope.conversation import Turn
 from envelope.json_values import read_whole
 from gateway.answer import Answer, write_heading
@@ -157,7 +158,7 @@ def content_of(answer: Answer) -> str:
     answer = answer.model_copy(update={"text": _link_pages(answer)})
     listed = {line.strip() for line in answer.text.splitlines()}
     options = [action.label for action in answer.suggested_actions if action.kind == "option"]
-    lines = [f"{number}. {label}" for number, label in enumerate(options, 1)]
+    lines = [f"{number}. {as_markdown(label)}" for number, label in enumerate(options, 1)]
     missing = [line for line in lines if line not in listed]
     return "\n\n".join([answer.text, "\n".join(missing)]) if missing else answer.text
 
@@ -235,7 +236,9 @@ def clean_turn(text: str) -> str:
 def _link_pages(answer: Answer) -> str:
     """Return the text with the listed pages as links, if they have a link."""
     links = {
-        f"- {action.label}": f"- [{_BRACKET.sub('', action.label)}]({action.link})"
+        f"- {as_markdown(action.label)}": (
+            f"- [{as_markdown(_BRACKET.sub('', action.label))}]({action.link})"
+        )
         for action in answer.suggested_actions
         if action.kind == "source" and action.link is not None
     }

@@ -7,6 +7,7 @@ from config.texts import load_texts
 from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
+from gateway.chat.marked_text import parse_marked
 from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.port import MATCHES_NOTHING
 from llm.errors import ModelUnavailable
@@ -328,6 +329,23 @@ async def test_a_model_words_it_and_the_options_stay_ours() -> None:
     assert clarification.response.startswith("Meinen Sie Konten oder Tarife?\n")
     assert "3. API" in clarification.response
     assert clarification.clarification_fallback == ""
+
+
+async def test_signs_of_questions_and_titles_are_shown_as_they_are() -> None:
+    options = tuple(
+        ClarificationOption(label=label, is_worded=True) for label in ("*A* 2*3*4", "B")
+    )
+    reads = Reads(
+        clarification_reason=Reason.AMBIGUOUS_QUERY,
+        clarification_options=options,
+        canonical_question="5*6*7?",
+    )
+    model = ScriptedModel([ClarifyOutput(text="Is it 5*6*7 or ~~8? Which one?")])
+
+    shown = parse_marked((await word_question(reads, model)).response)
+
+    assert shown.text == "Is it 5*6*7 or ~~8? Which one?\n\n1. *A* 2*3*4\n2. B"
+    assert shown.marks == ()
 
 
 async def test_a_refusal_says_why_no_model_interpreted_the_question() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from agents.named_documents import TitledDocument, find_scope
 from agents.review import findings
+from agents.review.audit import AuditedCitation, CitationAudit
 from agents.review.findings import (
+    describe_audit,
     describe_checklist,
     describe_review,
     fill,
@@ -39,6 +41,20 @@ def test_a_reason_is_in_the_language_of_the_reader() -> None:
     assert translate_note(f"{reason}; as the model says", "de") == (
         "das Modell hat kein Urteil gegeben; as the model says"
     )
+
+
+def test_an_audit_alone_is_told_with_its_counts_and_its_wrong_citations() -> None:
+    good = AuditedCitation(label="[1]", claim="Four hours.", exists=True)
+    wrong = good.model_copy(
+        update={"label": "[2]", "problems": ("the number 6 does not occur in the source",)}
+    )
+
+    shown = describe_audit(CitationAudit(citations=(good, wrong)), "de")
+
+    assert [finding.text for finding in shown] == [
+        "1 von 2 Zitaten sind ohne Beanstandung.",
+        "[2] Four hours: die Zahl 6 kommt in der Quelle nicht vor",
+    ]
 
 
 def test_a_note_keeps_its_values() -> None:

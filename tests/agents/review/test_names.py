@@ -40,7 +40,7 @@ def test_no_id_of_the_inputs_stays_in_a_sentence() -> None:
     assert named.readings[0].reason == "Artikel 2 > Absatz (1 Cold), REQ-0012."
     assert (named.readings[0].passage, named.readings[0].requirement_id) == ("p1", "REQ-001")
     assert named.notes == (
-        "Artikel 3 Akten („Drei Jahre.“): nicht Artikel 3 Akten („Lesbar.“), („Kept.“).",
+        "Artikel 3 Akten („Drei Jahre“): nicht Artikel 3 Akten („Lesbar“), „Kept“.",
     )
 
 
@@ -48,6 +48,15 @@ def test_an_id_that_a_document_contains_too_stays() -> None:
     given = ComplianceOutput(notes=("REQ-009 and p3 stay, p1 does not.",))
 
     assert name_ids(given, INPUTS).notes == ("REQ-009 and p3 stay, 1 Cold does not.",)
+
+
+def test_an_id_of_another_part_is_named_and_an_invented_label_is_removed() -> None:
+    other = KnownRequirement(id="REQ-007", statement="Warm.", heading="Gesetz > Artikel 9")
+    given = ComplianceOutput(notes=("Wie REQ-007 (p1; p2), nicht so (p77) oder (p3).",))
+
+    named = name_ids(given, INPUTS, known=[other])
+
+    assert named.notes == ("Wie Artikel 9 (1 Cold; „Kept“), nicht so oder (p3).",)
 
 
 def test_a_citation_keeps_its_id() -> None:

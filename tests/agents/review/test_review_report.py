@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import docx
 import pypdfium2
 import pytest
+from docx import Document
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
@@ -36,7 +37,14 @@ from agents.review.verdicts import (
     VerdictEvidence,
 )
 from citations.links import keep_own_link
-from citations.printed_report import PrintedReport, ReportText, render_markdown
+from citations.printed_report import (
+    PrintedReport,
+    ReportPart,
+    ReportTable,
+    ReportText,
+    render_markdown,
+)
+from citations.verbatim import cut_text
 from config.texts import load_texts as load_desk_texts
 from envelope.specialists import ReviewedDocument
 from tests.support.app_harness import ROOT
@@ -308,6 +316,30 @@ def test_texts_of_documents_are_shown_as_text(law: list[RuleUnit], faulty: list[
         assert tree.css("script, img, code") == []
         links = [node.attributes.get("href") or "" for node in tree.css("a")]
         assert {link[:11] for link in links} == {"/documents/"}
+
+
+def test_struck_out_text_is_struck_out_and_other_signs_are_literal_in_every_form() -> None:
+    signs = "2*3*4 <Vorname> \\\\server\\share a_b_c 10^6 #5 &amp; ~~ x"
+    text = ReportText(f"{signs} ~~400~~ 450 ~~old must end~~", marks=((len(signs) + 15, 4_000),))
+    part = ReportPart("1.", (text,), table=ReportTable(((text,), (text,))))
+    printed = PrintedReport(title=signs, language="en", parts=(part,))
+
+    markdown = MarkdownIt("gfm-like", {"linkify": False}).render(render_markdown(printed))
+    for tree in (LexborHTMLParser(render_html(printed)), LexborHTMLParser(markdown)):
+        assert [node.text() for node in tree.css("h1")] == [signs]
+        assert [node.text() for node in tree.css("p")] == [f"{signs} 400 450 old must end"]
+        assert [node.text() for node in tree.css("p s")] == ["400", "old must end"]
+    archive = ZipFile(BytesIO(render_docx(printed)))
+    document = Document(archive.fp)
+    runs = document.paragraphs[2].runs
+    assert "".join(run.text for run in runs) == f"{signs} 400 450 old must end"
+    assert [run.text for run in runs if run.font.strike] == ["400", "old must end"]
+
+
+def test_struck_out_text_that_is_cut_remains_struck_out() -> None:
+    assert cut_text("Rate ~~400 EUR~~ 450", 12) == "Rate ~~400~~…"
+    assert cut_text("Rate ~~400~~ 450", 12) == "Rate ~~400~~…"
+    assert cut_text("Rate 450", 12) == "Rate 450"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from llm.missing_model import MissingModel
 from llm.port import ModelMessage, ToolUse
 from tests.agents.swarm.builders import make_worker
 from tests.support.app_harness import PartlyScriptedModel
+from tools.calls import CitedPassage, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 
 QUESTION = "Which plan of the SMS platform suits us best?"
@@ -73,6 +74,34 @@ async def test_a_worker_that_asks_for_a_secret_is_told_once_and_then_given_up() 
     assert "it asks for a secret" in outcome.reason
     again = model.find_asked("work_on_task")[1]
     assert "it asks for a secret" in again.messages[-1].remark.refused_question
+
+
+async def test_a_question_of_a_worker_names_pages_instead_of_ids() -> None:
+    asked = {"question": "Does [1] of (plans.md#2), or [plans.md#2], apply to you?"}
+    uses = [ToolUse(call_id="s1-1", name="search"), ToolUse(call_id="q", name="ask_user")]
+    uses[1] = uses[1].model_copy(update={"arguments": asked})
+    model = PartlyScriptedModel(work_on_task=[ModelMessage(calls=(uses[1],))])
+    page = CitedPassage(chunk_id="plans.md#2", document_id="plans.md", title="Rate plans")
+    found = ToolResult(
+        call_id="s1-1", tool="search", success=True, error_type=ToolErrorType.SUCCESS,
+        citations=(page,),
+    )  # fmt: skip
+
+    async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
+        return ()
+
+    agent = WorkAgent(model=model, tools=ToolCatalog(()), list_documents=list_documents)
+    outcome = await agent.work(
+        WorkReads(
+            worker_task={"worker": make_worker("a").model_dump(mode="json")},
+            plan_messages=(ModelMessage(calls=(uses[0],)).model_dump(mode="json"),),
+            multi_tool_results={"s1-1": found.model_dump(mode="json")},
+        )
+    )
+
+    assert isinstance(outcome, Wrote)
+    [question] = outcome.writes.needs_input
+    assert question.text == "Does [1] of Rate plans, or Rate plans, apply to you?"
 
 
 PLAN = RequiredInfoField(
