@@ -569,9 +569,7 @@ async def ingest(
         for path in paths:
             await ingestion.bring(path, replaced)
     await index.connect()
-    result = ledger.result(time.monotonic() - started)
-    report.finish(result)
-    return result
+    return ledger.result(time.monotonic() - started)
 
 
 async def _read_nothing() -> None:

@@ -144,22 +144,6 @@ class Report(Protocol):
         """Report the calls for descriptions so far, after each call."""
         ...
 
-    def record_failure(self, source: str, reason: str) -> None:
-        """Report a source that could not be read and was skipped."""
-        ...
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Report a problem in a source that was read anyway."""
-        ...
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Report a file that is not a document, or whose format has no reader."""
-        ...
-
-    def finish(self, result: IngestionResult) -> None:
-        """Report the result."""
-        ...
-
 
 class PlainReport:
     """Writes plain lines, for logs, pipes, and terminals without a progress bar."""
@@ -194,25 +178,6 @@ class PlainReport:
         if usage.calls - self._reported_calls >= self._files_per_line:
             self._reported_calls = usage.calls
             self._write(f"so far, {usage.format()}")
-
-    def record_failure(self, source: str, reason: str) -> None:
-        self._write(f"could not read {source}: {reason}")
-
-    def record_skip(self, source: str, reason: str) -> None:
-        self._write(f"skipped {source}: {reason}")
-
-    def record_warning(self, source: str, reason: str) -> None:
-        self._write(f"note on {source}: {reason}")
-
-    def finish(self, result: IngestionResult) -> None:
-        self._write(
-            f"{result.added} added, {result.changed} changed, {result.unchanged} unchanged, "
-            f"{result.removed} removed, {len(result.failed)} failed, "
-            f"{len(result.skipped)} skipped; "
-            f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
-        )
-        for line in result.list_costs():
-            self._write(line)
 
 
 class ProgressReport(PlainReport):

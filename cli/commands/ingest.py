@@ -45,22 +45,6 @@ BAR_WIDTH = 24
 EXIT_NOTHING_FOUND = 3
 
 
-class LineReport(PlainReport):
-    """Writes the progress as plain lines; the command itself prints the result."""
-
-    def finish(self, result: IngestionResult) -> None:
-        """Print nothing."""
-
-    def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing, because the result lists the failures."""
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the warnings by reason."""
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the skipped files by reason."""
-
-
 class BarReport:
     """Shows a progress bar for each folder."""
 
@@ -94,18 +78,6 @@ class BarReport:
         self._usage = f" {usage.calls} model calls, {price} USD"
         self._draw()
 
-    def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing, because the result lists the failures."""
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the warnings by reason."""
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the skipped files by reason."""
-
-    def finish(self, result: IngestionResult) -> None:
-        """Print nothing, because the progress bar keeps its final state."""
-
     def close(self) -> None:
         """Move to the line after the progress bar."""
         self._write("\n")
@@ -133,7 +105,7 @@ def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
         finally:
             bar.close()
     else:
-        yield LineReport(lambda line: write_progress(f"{line}\n"))
+        yield PlainReport(lambda line: write_progress(f"{line}\n"))
 
 
 def write_progress(text: str) -> None:
