@@ -82,13 +82,7 @@ _SIGN_BYTES = 64
 _ARMOUR = "-----BEGIN PGP "
 SUFFIX = ".eml"
 _MOST_BYTES = 64 * 1024
-_MOST_IDS = 100
-_FIELD = re.compile(
-    rb"^(message-id|in-reply-to|references)[ \t]{0,3}:"
-    rb"([^\n]{0,8000}(?:\n[ \t][^\n]{0,8000}){0,100})",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ID = re.compile(rb"<([^<>\s]{1,250})>")
+_ID = re.compile(r"<([^<>\s]{1,250})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +122,20 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
 
 def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
     """Return the files of messages that answer a message of another of these files."""
-    own: dict[bytes, PurePosixPath] = {}
-    answered: dict[PurePosixPath, set[bytes]] = {}
+    own: dict[str, PurePosixPath] = {}
+    answered: dict[PurePosixPath, list[str]] = {}
     for path, data in messages:
         header = data[:_MOST_BYTES].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
-        for name, value in _FIELD.findall(header):
-            ids = _ID.findall(value)[:_MOST_IDS]
-            if name.lower() == b"message-id":
-                own.update((identifier, path) for identifier in ids[:1])
-            else:
-                answered.setdefault(path, set()).update(ids)
+        try:
+            mail = parse_mail(header)
+        except WrongFormatError:
+            # The file is reported when it is read as a document.
+            continue
+        own.update((name, path) for name in _ID.findall(mail.read_header("Message-ID"))[:1])
+        stated = (mail.read_header(name) for name in ("In-Reply-To", "References"))
+        answered[path] = _ID.findall(" ".join(stated))
     return frozenset(
-        path
-        for path, ids in answered.items()
-        if any(own.get(identifier, path) != path for identifier in ids)
+        path for path, ids in answered.items() if any(own.get(name, path) != path for name in ids)
     )
 
 

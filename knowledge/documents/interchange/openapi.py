@@ -55,9 +55,7 @@ def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
         for method in _METHODS:
             operation = methods.get(method)
             if isinstance(operation, dict):
-                shared = methods.get("parameters")
-                own = operation.get("parameters")
-                parameters = [*_sequence(shared), *_sequence(own)]
+                parameters = [*_list(methods, "parameters"), *_list(operation, "parameters")]
                 yield method.upper(), str(path), {**operation, "parameters": parameters}
 
 
@@ -67,11 +65,11 @@ def _write_overview(document: Value, source: str) -> Page:
     blocks = [Block(BlockKind.HEADING, title, 1, None), *_describe(information)]
     if version := _text(information, "version"):
         blocks.append(Block(BlockKind.TEXT, f"Version: {version}"))
-    servers = [_text(server, "url") for server in _sequence(document.get("servers"))]
-    host = _text(document, "host")
-    servers += [f"{host}{_text(document, 'basePath')}"] if host else []
-    if servers := [server for server in servers if server]:
-        blocks.append(Block(BlockKind.TEXT, f"Servers: {', '.join(f'`{url}`' for url in servers)}"))
+    servers = [_text(server, "url") for server in _list(document, "servers")]
+    if host := _text(document, "host"):
+        servers.append(f"{host}{_text(document, 'basePath')}")
+    if shown := ", ".join(f"`{server}`" for server in servers if server):
+        blocks.append(Block(BlockKind.TEXT, f"Servers: {shown}"))
     blocks += _write_security(document)
     rows = [
         (f"`{method} {path}`", _text(operation, "summary"))
@@ -87,9 +85,8 @@ def _write_security(document: Value) -> Iterator[Block]:
     schemes = _mapping(_mapping(document, "components"), "securitySchemes")
     schemes = schemes or _mapping(document, "securityDefinitions")
     for name, scheme in schemes.items():
-        if isinstance(scheme, dict):
-            parts = (_text(scheme, key) for key in ("type", "scheme", "in", "name", "description"))
-            yield Block(BlockKind.TEXT, f"Security {name}: {', '.join(filter(None, parts))}")
+        parts = (_text(scheme, key) for key in ("type", "scheme", "in", "name", "description"))
+        yield Block(BlockKind.TEXT, f"Security {name}: {', '.join(filter(None, parts))}")
 
 
 class References:
@@ -137,67 +134,67 @@ def _write_operation(
     if operation.get("deprecated") is True:
         blocks.append(Block(BlockKind.TEXT, f"`{name}` is deprecated."))
     blocks += _write_parameters(references, operation)
-    if body := references.resolve(operation.get("requestBody")):
-        blocks += _write_body(references, body)
     blocks += _write_responses(references, operation)
     interface = _text(_mapping(document, "info"), "title")
     tags = tuple(tag for tag in operation.get("tags") or () if isinstance(tag, str))
-    page = Page(source, name, tuple(blocks), description=summary, keywords=tags)
-    crumbs = tuple(filter(None, (interface, *tags[:1], name)))
-    return replace(page, name=f"{method}{path}", crumbs=crumbs)
+    return Page(
+        source,
+        name,
+        tuple(blocks),
+        name=f"{method}{path}",
+        crumbs=tuple(filter(None, (interface, *tags[:1], name))),
+        description=summary,
+        keywords=tags,
+    )
 
 
 def _write_parameters(references: References, operation: Value) -> Iterator[Block]:
-    rows: list[tuple[str, ...]] = []
-    body: Value | None = None
-    for parameter in map(references.resolve, _sequence(operation.get("parameters"))):
-        if parameter.get("in") == "body":
-            body = parameter
-            continue
-        stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
-        schema = {**references.resolve(parameter.get("schema") or parameter), **stated}
-        rows.append(
-            (
-                f"`{_text(parameter, 'name')}`",
-                _text(parameter, "in"),
-                name_type(references, schema),
-                "required" if parameter.get("required") is True else "optional",
-                _text(parameter, "description") or _text(schema, "description"),
-            )
-        )
+    """Yield the parameters and the body, which is one of the parameters in Swagger 2."""
+    parameters = [references.resolve(each) for each in _list(operation, "parameters")]
+    rows = [_write_parameter(references, each) for each in parameters if each.get("in") != "body"]
     if rows:
         yield Block(BlockKind.HEADING, "Parameters", 2, "parameters")
         header = ("Parameter", "In", "Type", "Required", "Description")
         yield Block(BlockKind.TABLE, write_rows(header, rows))
-    if body is not None:
-        yield from _write_body(references, body)
-        yield from _write_schema(references, body.get("schema"))
+    bodies = [each for each in parameters if each.get("in") == "body"]
+    for body in (*bodies, references.resolve(operation.get("requestBody"))):
+        if body:
+            yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
+            yield from _describe(body)
+            yield from _write_content(references, body)
 
 
-def _write_body(references: References, body: Value) -> Iterator[Block]:
-    yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
-    yield from _describe(body)
-    yield from _write_content(references, body)
+def _write_parameter(references: References, parameter: Value) -> tuple[str, ...]:
+    stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
+    schema = {**references.resolve(parameter.get("schema") or parameter), **stated}
+    return (
+        f"`{_text(parameter, 'name')}`",
+        _text(parameter, "in"),
+        name_type(references, schema),
+        "required" if parameter.get("required") is True else "optional",
+        _text(parameter, "description") or _text(schema, "description"),
+    )
 
 
 def _write_content(references: References, holder: Value) -> Iterator[Block]:
-    for kind, media in _mapping(holder, "content").items():
-        if not isinstance(media, dict):
-            continue
-        yield Block(BlockKind.TEXT, f"Content type: `{kind}`")
-        yield from _write_schema(references, media.get("schema"))
-        examples = [media["example"]] if "example" in media else []
+    """Yield the content of a body or a response, whose media type Swagger 2 does not state."""
+    contents = {**_mapping(holder, "content"), **({"": holder} if "schema" in holder else {})}
+    for kind, media in contents.items():
+        if kind:
+            yield Block(BlockKind.TEXT, f"Content type: `{kind}`")
+        yield from _write_schema(references, _mapping(media, "schema"))
         named = _mapping(media, "examples").values()
-        examples += [references.resolve(example).get("value") for example in named]
-        yield from (_write_example(example) for example in examples if example is not None)
+        examples = [references.resolve(example).get("value") for example in named]
+        for example in (media.get("example"), *examples):
+            if example is not None:
+                yield _write_example(example)
 
 
 def _write_schema(references: References, schema: object) -> Iterator[Block]:
     resolved = references.resolve(schema)
     if not resolved:
         return
-    rows = list(list_fields(references, resolved))
-    if rows:
+    if rows := list(list_fields(references, resolved)):
         header = ("Field", "Type", "Required", "Description")
         yield Block(BlockKind.TABLE, write_rows(header, rows))
     else:
@@ -240,17 +237,13 @@ def _write_json(value: object) -> str:
 
 
 def _write_responses(references: References, operation: Value) -> Iterator[Block]:
-    responses = _mapping(operation, "responses")
-    if not responses:
-        return
-    yield Block(BlockKind.HEADING, "Responses", 2, "responses")
+    if responses := _mapping(operation, "responses"):
+        yield Block(BlockKind.HEADING, "Responses", 2, "responses")
     for status, response in responses.items():
         resolved = references.resolve(response)
         description = _text(resolved, "description")
         yield Block(BlockKind.TEXT, f"Response `{status}`: {description}".rstrip(": "))
         yield from _write_content(references, resolved)
-        if resolved.get("schema") is not None:
-            yield from _write_schema(references, resolved["schema"])
 
 
 def _write_scalar(value: object) -> str:
@@ -270,7 +263,8 @@ def _mapping(holder: object, key: str) -> Value:
     return value if isinstance(value, dict) else {}
 
 
-def _sequence(value: object) -> list[Value]:
+def _list(holder: object, key: str) -> list[Value]:
+    value = holder.get(key) if isinstance(holder, dict) else None
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -335,12 +329,11 @@ def list_fields(references: References, schema: Value) -> Iterator[tuple[str, st
             left -= 1
             if left < 0:
                 return
-            description = field.get("description")
             yield (
                 f"`{prefix}{name}`",
                 name_type(references, field),
                 "required" if is_required else "optional",
-                description if isinstance(description, str) else "",
+                _text(field, "description"),
             )
             inner = references.resolve(field.get("items")) or field
             if depth < _DEEPEST_FIELD - 1 and (inner.get("properties") or inner.get("allOf")):
@@ -352,13 +345,11 @@ def _own_fields(references: References, schema: Value) -> Iterator[tuple[str, Va
     items = references.resolve(schema.get("items"))
     whole = [items if schema.get("type") == "array" else schema]
     for key in ("allOf", "oneOf", "anyOf"):
-        parts = whole[0].get(key)
-        whole += [references.resolve(part) for part in parts] if isinstance(parts, list) else []
+        whole += [references.resolve(part) for part in _list(whole[0], key)]
     for part in whole:
         required = part.get("required")
         names = required if isinstance(required, list) else []
-        properties = part.get("properties")
-        for name, field in properties.items() if isinstance(properties, dict) else ():
+        for name, field in _mapping(part, "properties").items():
             yield str(name), references.resolve(field), name in names
 
 
