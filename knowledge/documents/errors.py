@@ -1,20 +1,4 @@
-"""Errors of documents, classified by what their owner can do.
-
-ReadingError
-├── NotTextError        the bytes are not text
-├── NoTextError         the document is empty or contains no text
-├── PicturesError       the pages are pictures in which no text was recognised
-├── NoDocumentError     the file is data or configuration, not a document
-├── SkippedError        protected by a password, or format not supported
-├── WrongFormatError    the file name and the content have different formats
-├── UnknownShapeError   JSON lines whose keys match no known schema
-├── TooLargeError       more bytes, pages or text than allowed
-├── TooSlowError        reading took longer than allowed
-├── TooMuchMemoryError  reading needed more memory than allowed
-├── ReaderDiedError     the reading process ended
-├── UnforeseenError     a reader failed unexpectedly
-└── MissingExtraError   an optional dependency reads this format
-"""
+"""Errors of documents, classified by what their owner can do."""
 
 from knowledge.errors import KnowledgeError
 
@@ -45,10 +29,6 @@ class SkippedError(ReadingError):
 
 class WrongFormatError(ReadingError):
     """The file name and the content have different formats, or the content is damaged."""
-
-
-class UnknownShapeError(ReadingError):
-    """The keys of a JSON line match no known schema."""
 
 
 class TooLargeError(ReadingError):

@@ -18,7 +18,7 @@ from knowledge.documents.errors import (
     SkippedError,
     WrongFormatError,
 )
-from knowledge.documents.interchange import json_lines, zendesk
+from knowledge.documents.interchange import articles, json_lines
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
 from knowledge.documents.pictures import collect_pictures
@@ -33,6 +33,9 @@ _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 
 _MARKS_OF_INTERFACES = (b"openapi", b"swagger")
+_OTHER_DATA = (
+    "the file contains data, but no prepared documents, articles or API description (OpenAPI)"
+)
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 LONGEST_LABEL = 300
 """Maximum number of characters of a title, breadcrumb, keyword or anchor."""
@@ -116,28 +119,29 @@ def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
     if not data:
         raise NoDocumentError("the file is empty")
-    marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
-    if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
-        raise NoDocumentError(
-            "the file contains data, but neither prepared documents nor an API description "
-            "(OpenAPI)"
-        )
+    is_known = any(mark in data for mark in (*_MARKS_OF_INTERFACES, *articles.MARKS))
+    if not is_known and not json_lines.may_hold_records(data):
+        raise NoDocumentError(_OTHER_DATA)
 
 
 def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
-    is_json = path.suffix.lower() == ".json"
-    if is_json and (records := json_lines.split_records(data)):
-        for number, record in records:
-            place = f"{path}:{number}" if len(records) > 1 else str(path)
-            yield Item(str(path), record, place, is_record=True)
-        return
-    if is_json and not any(mark in data for mark in _MARKS_OF_INTERFACES):
-        pages = zendesk.split_articles(data, str(path))
-    else:
-        from knowledge.documents.interchange.openapi import split_operations
+    from knowledge.documents.interchange import openapi
 
-        pages = split_operations(data, str(path), is_json=is_json)
+    is_json = path.suffix.lower() == ".json"
+    value, warnings = openapi.parse_structured(data, is_json=is_json)
+    records = json_lines.list_records(value) if is_json else []
+    for number, record in enumerate(records, start=1):
+        place = f"{path}:{number}" if len(records) > 1 else str(path)
+        yield Item(str(path), record, place, is_record=True)
+    if records:
+        return
+    if openapi.is_description(value):
+        pages = openapi.split_operations(value, str(path), warnings)
+    elif is_json:
+        pages = articles.split_articles(value, str(path))
+    else:
+        raise NoDocumentError(_OTHER_DATA)
     for page in pages:
         yield Item(str(path), orjson.dumps(page), f"{path}: {page.title}")
 

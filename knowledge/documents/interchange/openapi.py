@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.errors import NoDocumentError, TooLargeError, WrongFormatError
+from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.markup import markdown
 from knowledge.documents.page import Block, BlockKind, Page, make_code
 from knowledge.documents.tables import write_rows
@@ -31,14 +31,10 @@ _NUMBER = "\ue000"
 """Marks a number that the JSON encoder can write only as text."""
 
 
-def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Page]:
-    """Yield the pages of a description: an overview, then each operation.
-
-    Raises `NoDocumentError` if the data are not an API description.
-    """
-    document, warnings = parse_structured(data, is_json=is_json)
-    if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
-        raise NoDocumentError("it contains data, but is not an API description (OpenAPI)")
+def split_operations(
+    document: Value, source: str, warnings: tuple[str, ...] = ()
+) -> Iterator[Page]:
+    """Yield the pages of a description: an overview with the warnings, then each operation."""
     references = References(document)
     yield replace(_write_overview(document, source), warnings=warnings)
     for count, (method, path, operation) in enumerate(list_operations(document)):
@@ -46,6 +42,11 @@ def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Pag
             raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
         yield _write_operation(document, references, method, path, operation, source)
     yield from _write_other_schemas(document, references, source)
+
+
+def is_description(value: object) -> TypeGuard[Value]:
+    """Return whether a parsed file is an API description."""
+    return isinstance(value, dict) and ("openapi" in value or "swagger" in value)
 
 
 def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
@@ -388,11 +389,12 @@ _Loader.add_multi_constructor("", _ignore_tag)
 
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the value of a JSON or YAML text, and warnings; raise a `ReadingError`."""
-    if len(data) > _MOST_BYTES:
-        raise TooLargeError(f"a data file can have at most {_MOST_BYTES} bytes, found {len(data)}")
+    if len(data) > _MOST_BYTES and not is_json:
+        raise TooLargeError(f"a YAML file can have at most {_MOST_BYTES} bytes, found {len(data)}")
     text, warnings = decode(data)
     kind = "JSON" if is_json else "YAML"
     try:
+        # Not with orjson: it crashes where a limit of memory ends, instead of an error.
         value = json.loads(text, parse_float=Decimal) if is_json else yaml.load(text, _Loader)  # noqa: S506 - safe
     except RecursionError as error:
         raise WrongFormatError(f"the {kind} is nested too deeply") from error

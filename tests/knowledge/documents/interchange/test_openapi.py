@@ -144,9 +144,11 @@ def test_schemas_that_no_operation_uses_are_a_page() -> None:
 
 
 def test_data_that_describe_no_interface_are_no_document() -> None:
-    with pytest.raises(NoDocumentError, match="not an API description"):
+    with pytest.raises(NoDocumentError, match="no published articles"):
         pages_of(b'{"name": "openapi"}')
-    with pytest.raises(NoDocumentError, match="nor an API description"):
+    with pytest.raises(NoDocumentError, match="or API description"):
+        pages_of(b"name: openapi", "a.yaml")
+    with pytest.raises(NoDocumentError, match="or API description"):
         formats.refuse_other_data(b'{"name": "package"}')
 
 
