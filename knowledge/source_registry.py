@@ -406,34 +406,20 @@ class SourceRegistry:
         tenant, assistant = self._owner
         with self._changing() as listed:
             for spec in specs:
-                source = RegisteredSource(
+                known = [source for source in listed.sources if self._is_own(source, spec.root)]
+                before = () if is_whole else [part for source in known for part in source.left_out]
+                recorded = RegisteredSource(
                     tenant=tenant,
                     assistant=assistant,
                     spec=spec,
                     read_at=time.time(),
                     failed=failed,
                     reasons=reasons,
+                    left_out=_merge(before, left_out),
+                    schedule=known[0].schedule if known else "",
                 )
-                known = [
-                    registered_source
-                    for registered_source in listed.sources
-                    if self._is_own(registered_source, spec.root)
-                ]
-                before = (
-                    []
-                    if is_whole
-                    else [part for known_source in known for part in known_source.left_out]
-                )
-                update = {
-                    "schedule": known[0].schedule if known else "",
-                    "left_out": _merge(before, left_out),
-                }
-                others = [
-                    registered_source
-                    for registered_source in listed.sources
-                    if registered_source not in known
-                ]
-                listed.sources = [*others, source.model_copy(update=update)]
+                others = [source for source in listed.sources if source not in known]
+                listed.sources = [*others, recorded]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root
