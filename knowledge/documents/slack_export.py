@@ -57,8 +57,9 @@ class _Workspace:
 
     def write_text(self, text: str, *, is_title: bool = False) -> str:
         """Return a post with names instead of ids, and links as Markdown; a title has no links."""
+        names = {channel: name for name, channel in self.channels.items()}
         text = _USER.sub(lambda found: f"@{self.people.get(found[1], found[1])}", text)
-        text = _CHANNEL.sub(lambda found: f"#{found[2] or self._name_channel(found[1])}", text)
+        text = _CHANNEL.sub(lambda found: f"#{found[2] or names.get(found[1], found[1])}", text)
         text = _LINK.sub(r"\2" if is_title else r"[\2](\1)", text)
         text = _ADDRESS.sub(r"\1", text)
         text = _STRUCK_OUT.sub(r"~~\1~~", text)
@@ -68,11 +69,6 @@ class _Workspace:
         """Return the name of the author of a post."""
         stated = post.get("username") or post.get("bot_id") or "somebody"
         return self.people.get(str(post.get("user")), str(stated))
-
-    def _name_channel(self, identity: str) -> str:
-        return next(
-            (name for name, channel in self.channels.items() if channel == identity), identity
-        )
 
 
 def restore_conversations(
@@ -190,44 +186,36 @@ def _write_documents(
     root: PurePosixPath, channel: str, posts: Sequence[Post], workspace: _Workspace
 ) -> Iterator[tuple[DerivedFile, str]]:
     """Yield the documents of a channel, each with the time stamp of its first post."""
-    threads: dict[str, list[Post]] = defaultdict(list)
-    days: dict[str, list[Post]] = defaultdict(list)
     answered = {
         str(post["thread_ts"]) for post in posts if post.get("thread_ts") not in (None, post["ts"])
     }
+    documents: dict[tuple[str, str], list[Post]] = defaultdict(list)
     for post in posts:
         thread = str(post.get("thread_ts") or post["ts"])
-        if thread in answered:
-            threads[thread].append(post)
-        else:
-            days[_moment(post).strftime("%Y-%m-%d")].append(post)
-    folder = root / channel
-    for day, chosen in days.items():
-        path = folder / f"{day}.md"
-        yield (
-            _make_document(path, f"#{channel}, {day}", channel, chosen, workspace),
-            str(chosen[0]["ts"]),
+        day = f"{_moment(post):%Y-%m-%d}"
+        documents[("thread", thread) if thread in answered else ("day", day)].append(post)
+    for (kind, name), chosen in documents.items():
+        is_thread = kind == "thread"
+        title = f"#{channel}, {name}"
+        if is_thread:
+            first = workspace.write_text(str(chosen[0]["text"]), is_title=True).split("\n")[0]
+            is_short = len(first) <= _LONGEST_TITLE
+            title = first if is_short else f"{first[:_LONGEST_TITLE].rstrip()}…"
+        path = root / channel / (f"thread-{name}.md" if is_thread else f"{name}.md")
+        written = (
+            f"**{workspace.name_author(post)}, {_moment(post):%Y-%m-%d %H:%M}**\n\n"
+            f"{workspace.write_text(str(post['text']))}"
+            for post in chosen
         )
-    for thread, chosen in threads.items():
-        first = workspace.write_text(str(chosen[0]["text"]), is_title=True).split("\n")[0]
-        title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
-        path = folder / f"thread-{thread}.md"
-        yield _make_document(path, title, channel, chosen, workspace), thread
-
-
-def _make_document(
-    path: PurePosixPath, title: str, channel: str, posts: Sequence[Post], workspace: _Workspace
-) -> DerivedFile:
-    written = (
-        f"**{workspace.name_author(post)}, {_moment(post):%Y-%m-%d %H:%M}**\n\n"
-        f"{workspace.write_text(str(post['text']))}"
-        for post in posts
-    )
-    data = "\n\n".join(written).encode("utf-8", "replace")
-    origins = tuple(dict.fromkeys(name for post in posts for name in post[_NAMES]))
-    return DerivedFile(
-        path, Path(path), origins=origins, data=data, title=title, folders=(f"#{channel}",)
-    )
+        file = DerivedFile(
+            path,
+            Path(path),
+            origins=tuple(dict.fromkeys(name for post in chosen for name in post[_NAMES])),
+            data="\n\n".join(written).encode("utf-8", "replace"),
+            title=title,
+            folders=(f"#{channel}",),
+        )
+        yield file, name if is_thread else str(chosen[0]["ts"])
 
 
 def _moment(post: Post) -> datetime:
