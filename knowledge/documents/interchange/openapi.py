@@ -7,9 +7,10 @@ YAML aliases share one value, so readers must also limit the text that they gene
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, islice
 from typing import Any, TypeGuard
 
 import yaml
@@ -17,7 +18,7 @@ import yaml
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.markup import markdown
-from knowledge.documents.page import Block, BlockKind, Page, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, make_code
 from knowledge.documents.tables import write_rows
 
 Value = Mapping[str, Any]
@@ -36,12 +37,20 @@ def split_operations(
 ) -> Iterator[Page]:
     """Yield the pages of a description: an overview with the warnings, then each operation."""
     references = References(document)
-    yield replace(_write_overview(document, source), warnings=warnings)
-    for count, (method, path, operation) in enumerate(list_operations(document)):
-        if count == _MOST_OPERATIONS:
-            raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
-        yield _write_operation(document, references, method, path, operation, source)
-    yield from _write_other_schemas(document, references, source)
+    webhooks = (
+        (method, f"webhook {name}", webhook)
+        for method, name, webhook in list_operations(document, references, "webhooks")
+    )
+    listed = chain(list_operations(document, references), webhooks)
+    operations = list(islice(listed, _MOST_OPERATIONS + 1))
+    if len(operations) > _MOST_OPERATIONS:
+        raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
+    for page in chain(
+        [replace(_write_overview(document, operations, source), warnings=warnings)],
+        (_write_operation(document, references, *each, source) for each in operations),
+        _write_other_schemas(document, references, source),
+    ):
+        yield replace(page, left_out=references.take_left_out())
 
 
 def is_description(value: object) -> TypeGuard[Value]:
@@ -49,10 +58,12 @@ def is_description(value: object) -> TypeGuard[Value]:
     return isinstance(value, dict) and ("openapi" in value or "swagger" in value)
 
 
-def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
+def list_operations(
+    document: Value, references: "References", key: str = "paths"
+) -> Iterator[tuple[str, str, Value]]:
     """Yield method, path and description of each operation, with the parameters of its path."""
-    for path, methods in _mapping(document, "paths").items():
-        methods = References(document).resolve(methods)
+    for path, methods in _mapping(document, key).items():
+        methods = references.resolve(methods)
         for method in _METHODS:
             operation = methods.get(method)
             if isinstance(operation, dict):
@@ -60,7 +71,9 @@ def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
                 yield method.upper(), str(path), {**operation, "parameters": parameters}
 
 
-def _write_overview(document: Value, source: str) -> Page:
+def _write_overview(
+    document: Value, operations: Sequence[tuple[str, str, Value]], source: str
+) -> Page:
     information = _mapping(document, "info")
     title = _text(information, "title") or "API"
     blocks = [Block(BlockKind.HEADING, title, 1, None), *_describe(information)]
@@ -74,7 +87,7 @@ def _write_overview(document: Value, source: str) -> Page:
     blocks += _write_security(document)
     rows = [
         (f"`{method} {path}`", _text(operation, "summary"))
-        for method, path, operation in list_operations(document)
+        for method, path, operation in operations
     ]
     if rows:
         blocks.append(Block(BlockKind.HEADING, "Operations", 2, "operations"))
@@ -92,13 +105,23 @@ def _write_security(document: Value) -> Iterator[Block]:
 
 class References:
     """Resolves `$ref` within one document; external and circular references resolve to an empty
-    mapping.
+    mapping, and are counted as left out.
     """
 
     def __init__(self, document: Value) -> None:
         self._document = document
+        self._lost: set[str] = set()
+        self.left_out = LeftOutCounts()
         self.found: set[str] = set()
         """The targets of all references that were followed."""
+
+    def take_left_out(self) -> tuple[LeftOut, ...]:
+        """Return the content that was left out since the last call."""
+        for target in sorted(self._lost):
+            self.left_out.add("reference", "the target is not in the file", name=target)
+        taken = self.left_out.list()
+        self._lost, self.left_out = set(), LeftOutCounts()
+        return taken
 
     def resolve(self, value: object) -> Value:
         """Return the mapping that a value is or refers to, or an empty one."""
@@ -110,13 +133,14 @@ class References:
                 return value
             self.found.add(target)
             value = self._find(target)
+            if value is None:
+                self._lost.add(target)
         return {}
 
     def _find(self, target: str) -> object:
-        if not target.startswith("#/"):
-            return {}
-        value: object = self._document
-        for part in target[2:].split("/"):
+        start, *parts = target.split("/")
+        value: object = self._document if start == "#" else None
+        for part in parts:
             key = part.replace("~1", "/").replace("~0", "~")
             value = value.get(key) if isinstance(value, dict) else None
         return value
@@ -136,6 +160,8 @@ def _write_operation(
         blocks.append(Block(BlockKind.TEXT, f"`{name}` is deprecated."))
     blocks += _write_parameters(references, operation)
     blocks += _write_responses(references, operation)
+    callbacks = len(_mapping(operation, "callbacks"))
+    references.left_out.add("callback", "callbacks of operations are not read", callbacks)
     interface = _text(_mapping(document, "info"), "title")
     tags = tuple(tag for tag in operation.get("tags") or () if isinstance(tag, str))
     return Page(
@@ -155,8 +181,7 @@ def _write_parameters(references: References, operation: Value) -> Iterator[Bloc
     rows = [_write_parameter(references, each) for each in parameters if each.get("in") != "body"]
     if rows:
         yield Block(BlockKind.HEADING, "Parameters", 2, "parameters")
-        header = ("Parameter", "In", "Type", "Required", "Description")
-        yield Block(BlockKind.TABLE, write_rows(header, rows))
+        yield Block(BlockKind.TABLE, write_rows(_PARAMETER, rows))
     bodies = [each for each in parameters if each.get("in") == "body"]
     for body in (*bodies, references.resolve(operation.get("requestBody"))):
         if body:
@@ -167,7 +192,8 @@ def _write_parameters(references: References, operation: Value) -> Iterator[Bloc
 
 def _write_parameter(references: References, parameter: Value) -> tuple[str, ...]:
     stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
-    schema = {**references.resolve(parameter.get("schema") or parameter), **stated}
+    media = next(iter(_mapping(parameter, "content").values()), parameter)
+    schema = {**references.resolve(_mapping(media, "schema") or parameter), **stated}
     return (
         f"`{_text(parameter, 'name')}`",
         _text(parameter, "in"),
@@ -179,16 +205,18 @@ def _write_parameter(references: References, parameter: Value) -> tuple[str, ...
 
 def _write_content(references: References, holder: Value) -> Iterator[Block]:
     """Yield the content of a body or a response, whose media type Swagger 2 does not state."""
-    contents = {**_mapping(holder, "content"), **({"": holder} if "schema" in holder else {})}
+    is_content = "schema" in holder or "examples" in holder
+    contents = {**_mapping(holder, "content"), **({"": holder} if is_content else {})}
     for kind, media in contents.items():
         if kind:
             yield Block(BlockKind.TEXT, f"Content type: `{kind}`")
         yield from _write_schema(references, _mapping(media, "schema"))
-        named = _mapping(media, "examples").values()
-        examples = [references.resolve(example).get("value") for example in named]
+        examples = list(_mapping(media, "examples").values())
+        if kind:
+            examples = [references.resolve(example).get("value") for example in examples]
         for example in (media.get("example"), *examples):
             if example is not None:
-                yield _write_example(example)
+                yield _write_example(references, example)
 
 
 def _write_schema(references: References, schema: object) -> Iterator[Block]:
@@ -201,7 +229,7 @@ def _write_schema(references: References, schema: object) -> Iterator[Block]:
     else:
         yield Block(BlockKind.TEXT, f"Type: {name_type(references, resolved)}")
     if "example" in resolved:
-        yield _write_example(resolved["example"])
+        yield _write_example(references, resolved["example"])
 
 
 def _write_other_schemas(document: Value, references: References, source: str) -> Iterator[Page]:
@@ -217,14 +245,18 @@ def _write_other_schemas(document: Value, references: References, source: str) -
         yield Page(source, "Schemas", tuple(blocks), name="schemas", crumbs=("Schemas",))
 
 
-def _write_example(value: object) -> Block:
-    shown = value[:_LONGEST_EXAMPLE] if isinstance(value, str) else _write_json(value)
+def _write_example(references: References, value: object) -> Block:
+    shown = _write_scalar(value)
+    if len(shown) > _LONGEST_EXAMPLE:
+        reason = f"only its first {_LONGEST_EXAMPLE} characters are shown"
+        references.left_out.add("long example", reason)
+        shown = f"{shown[:_LONGEST_EXAMPLE]}…"
     return make_code(shown, "json")
 
 
 def _write_json(value: object) -> str:
-    """Return a value as JSON; a value that is too long, for example because of aliases, is
-    truncated.
+    """Return a value as JSON, of which no more than one piece exceeds the length of an example,
+    because aliases can make it endless.
     """
     written = ""
     encoder = json.JSONEncoder(
@@ -233,7 +265,7 @@ def _write_json(value: object) -> str:
     for piece in encoder.iterencode(value):
         written += piece.removeprefix(f'"{_NUMBER}').removesuffix(f'{_NUMBER}"')
         if len(written) > _LONGEST_EXAMPLE:
-            return f"{written[:_LONGEST_EXAMPLE]}…"
+            break
     return written
 
 
@@ -244,6 +276,16 @@ def _write_responses(references: References, operation: Value) -> Iterator[Block
         resolved = references.resolve(response)
         description = _text(resolved, "description")
         yield Block(BlockKind.TEXT, f"Response `{status}`: {description}".rstrip(": "))
+        headers = [
+            _write_parameter(
+                references, {**references.resolve(header), "name": name, "in": "header"}
+            )
+            for name, header in _mapping(resolved, "headers").items()
+        ]
+        if headers:
+            yield Block(BlockKind.TABLE, write_rows(("Header", *_PARAMETER[1:]), headers))
+        links = len(_mapping(resolved, "links"))
+        references.left_out.add("link", "links between operations are not read", links)
         yield from _write_content(references, resolved)
 
 
@@ -275,9 +317,15 @@ def _text(holder: object, key: str) -> str:
 
 
 _DEEPEST_REFERENCE = 16
-_DEEPEST_FIELD = 3
+_DEEPEST_FIELD = 5
 _MOST_FIELDS = 200
 _MOST_VALUES = 50
+_TOO_MANY = f"only the first {_MOST_FIELDS} fields of a schema are shown"
+_TOO_DEEP = f"fields are shown at most {_DEEPEST_FIELD} levels deep"
+_COMBINED = ("allOf", "oneOf", "anyOf")
+_INNER = {"items": "[]", "additionalProperties": ".*"}
+"""The schemas of the values in an array or a map, by the sign after the name of the field."""
+_PARAMETER = ("Parameter", "In", "Type", "Required", "Description")
 
 
 _LIMITS = {
@@ -323,31 +371,50 @@ def list_fields(references: References, schema: Value) -> Iterator[tuple[str, st
     nested ones.
     """
     left = _MOST_FIELDS
-    waiting: list[tuple[str, Value, int]] = [("", schema, 0)]
+    waiting: list[tuple[str, Value, tuple[int, ...]]] = [("", schema, (id(schema),))]
     while waiting:
-        prefix, current, depth = waiting.pop()
+        prefix, current, outer = waiting.pop()
         for name, field, is_required in _own_fields(references, current):
             left -= 1
             if left < 0:
-                return
+                references.left_out.add("field", _TOO_MANY)
+                continue
             yield (
                 f"`{prefix}{name}`",
                 name_type(references, field),
                 "required" if is_required else "optional",
                 _text(field, "description"),
             )
-            inner = references.resolve(field.get("items")) or field
-            if depth < _DEEPEST_FIELD - 1 and (inner.get("properties") or inner.get("allOf")):
-                sign = "[]." if field.get("items") else "."
-                waiting.append((f"{prefix}{name}{sign}", inner, depth + 1))
+            inner, signs = _find_values(references, field)
+            if id(inner) in outer:
+                continue
+            if len(outer) < _DEEPEST_FIELD:
+                waiting.append((f"{prefix}{name}{signs}.", inner, (*outer, id(inner))))
+            else:
+                count = sum(1 for _ in _own_fields(references, inner))
+                references.left_out.add("field", _TOO_DEEP, count)
+
+
+def _find_values(references: References, schema: Value) -> tuple[Value, str]:
+    """Return the schema of the values in arrays and maps, and the signs of these."""
+    signs = ""
+    for _ in range(_DEEPEST_FIELD):
+        for key, sign in _INNER.items():
+            if values := references.resolve(schema.get(key)):
+                schema, signs = values, f"{signs}{sign}"
+    return schema, signs
 
 
 def _own_fields(references: References, schema: Value) -> Iterator[tuple[str, Value, bool]]:
     items = references.resolve(schema.get("items"))
     whole = [items if schema.get("type") == "array" else schema]
-    for key in ("allOf", "oneOf", "anyOf"):
-        whole += [references.resolve(part) for part in _list(whole[0], key)]
+    known = {id(whole[0])}
     for part in whole:
+        for inner in (each for key in _COMBINED for each in _list(part, key)):
+            resolved = references.resolve(inner)
+            if id(resolved) not in known:
+                known.add(id(resolved))
+                whole.append(resolved)
         required = part.get("required")
         names = required if isinstance(required, list) else []
         for name, field in _mapping(part, "properties").items():
