@@ -20,7 +20,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.documents.interchange import articles, json_lines
 from knowledge.documents.location import Location
-from knowledge.documents.page import Block, BlockKind, Page, Prepared
+from knowledge.documents.page import Block, BlockKind, Page, Prepared, write_count
 from knowledge.documents.pictures import collect_pictures
 from knowledge.documents.readers import READERS, find_reader
 
@@ -161,8 +161,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     except RecursionError as error:
         raise WrongFormatError("the document is nested too deeply") from error
     if not page.blocks:
-        pictures = len(page.files)
-        reasons = (f"{pictures} picture{'s'[: pictures != 1]}",) if pictures else ()
+        reasons = (write_count(len(page.files), "picture"),) if page.files else ()
         raise NoTextError(
             "; ".join(("the document contains no text", *reasons, *map(str, page.left_out)))
         )
@@ -270,19 +269,16 @@ def _read_file(item: Item, suffix: str) -> Page:
 def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
     if item.is_record or path.suffix.lower() in _JSON_LINES:
         return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
+    page = replace(page, language=location.language if page.language is None else page.language)
     if needs_splitting(path):
-        return replace(
-            page,
-            name=f"{location.name}/{page.name}",
-            crumbs=(*location.folders, *page.crumbs),
-        )
+        name, crumbs = f"{location.name}/{page.name}", (*location.folders, *page.crumbs)
+        return replace(page, name=name, crumbs=crumbs)
     title = page.title or location.file_title
     return replace(
         page,
         title=title,
         name=location.name,
         crumbs=(*page.crumbs, title) if page.crumbs else location.crumbs(title),
-        language=page.language if page.language is not None else location.language,
         url=page.url if location.url is None else location.url,
         id=None if location.is_foreign else page.id,
     )
@@ -314,4 +310,4 @@ def _labels(texts: Iterable[str]) -> Iterable[str]:
 def _warnings(warnings: tuple[str, ...]) -> tuple[str, ...]:
     kept = tuple(clean_label(warning) for warning in warnings[:_MOST_WARNINGS])
     left = len(warnings) - len(kept)
-    return (*kept, f"{left} more notes of this kind") if left else kept
+    return (*kept, write_count(left, "further note")) if left else kept

@@ -22,6 +22,7 @@ from knowledge.documents.page import (
     Page,
     Picture,
     PictureFile,
+    write_count,
 )
 from knowledge.documents.pictures import measure
 
@@ -61,8 +62,8 @@ _LONGEST_REASON = 200
 DAMAGED_PICTURE = (OSError, SyntaxError, ValueError, TypeError, LookupError, OverflowError)
 """Exceptions that Pillow raises for damaged data, besides `DecompressionBombError`."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-_NO_TEXT = "no text was recognised in them"
-_NO_TIME = "there was no time left to recognise it; raise INGESTION_FILE_SECONDS"
+_NO_TEXT = "no text was recognised"
+_NO_TIME = "there was no time left to recognise text; raise INGESTION_FILE_SECONDS"
 _DAMAGED = "the picture is damaged, or of a kind that cannot be opened here"
 
 
@@ -116,7 +117,8 @@ class _PictureReading:
         """Return a note about the recognised text."""
         if not self._read:
             return ()
-        return (f"the text of {self._read} pictures was recognised and may have mistakes",)
+        pictures = write_count(self._read, "picture")
+        return (f"the text of {pictures} was recognised and may have mistakes",)
 
 
 @cache

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MOST_PAGES = 200
 _FORMATS = ("PNG", "JPEG", "TIFF")
 _LARGEST_AREA = 60_000_000
-_NO_TIME = "there was no time left to recognise their text: INGESTION_FILE_SECONDS"
-_DAMAGED = "its data is damaged"
+_NO_TIME = "there was no time left to recognise text: INGESTION_FILE_SECONDS"
+_DAMAGED = "the data is damaged"
 _TOO_LARGE = f"it has more than {_LARGEST_AREA} pixels"
 _TOO_MANY = f"only the first {MOST_PAGES} pages of a picture file are read"
 

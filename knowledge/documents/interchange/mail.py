@@ -279,7 +279,7 @@ def _write_plain(
         if "".join(message_paragraph.lines).strip()
     ]
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
-    left_out.add("signature paragraph", "only names the sender", len(signatures))
+    left_out.add("signature paragraph", "only about the sender", len(signatures))
     paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""

@@ -248,7 +248,7 @@ def _write_other_schemas(document: Value, references: References, source: str) -
 def _write_example(references: References, value: object) -> Block:
     shown = _write_scalar(value)
     if len(shown) > _LONGEST_EXAMPLE:
-        reason = f"only its first {_LONGEST_EXAMPLE} characters are shown"
+        reason = f"only the first {_LONGEST_EXAMPLE} characters are shown"
         references.left_out.add("long example", reason)
         shown = f"{shown[:_LONGEST_EXAMPLE]}…"
     return make_code(shown, "json")

@@ -53,7 +53,7 @@ _LONGEST_BOLD_HEADING = 80
 _DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
 _WRAPPERS = frozenset({"sdt", "sdtContent", "ins", "moveTo", "customXml"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
-_CONTENTS = "the headings that it repeats are read"
+_CONTENTS = "the headings themselves are read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
         for place in places
     ]
     if not rows:
-        reason = "the file stores no values of it" if series else "this kind of chart is not read"
+        reason = "the file stores no values" if series else "this kind of chart is not read"
         left_out.add("chart", reason, name=title)
     else:
         cells = [[Cell(text, is_header=True) for text in header]]

@@ -71,9 +71,9 @@ _HIDDEN = "hidden in the file"
 _COMMENT = ("comment", "comments of reviewers are not text of the document")
 _COUNTED = {
     "annotation": _COMMENT,
-    "table-of-content": ("table of contents", "the headings that it repeats are read"),
+    "table-of-content": ("contents list", "the headings themselves are read"),
 }
-_FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
+_FORMULA = ("formula", "the file stores no result: save it in LibreOffice")
 _MOST_REPEATED = 1000
 _MOST_COPIES = 200_000
 """Maximum number of cells of repeated rows."""

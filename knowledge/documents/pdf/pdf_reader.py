@@ -65,7 +65,6 @@ class _PageReader:
         self._recognise: Recognise | str | None = recognise
         self._document = document
         self._damaged: list[int] = []
-        self._repeated = 0
         self.left_out = LeftOutCounts()
 
     def read(self) -> Iterator[LaidOutPage]:
@@ -84,7 +83,7 @@ class _PageReader:
                 continue
             # Forms with the same labels have values of their own.
             if whole in seen and whole.strip() and self._document.formenv is None:
-                self._repeated += 1
+                self.left_out.add("repeated page", "the same as an earlier page")
                 continue
             seen.add(whole)
             left -= len(whole)
@@ -130,9 +129,7 @@ class _PageReader:
         if isinstance(self._recognise, str):
             self.reason = self._recognise
         elif not has_time():
-            self.reason = (
-                "there was no time left to recognise their text; raise INGESTION_FILE_SECONDS"
-            )
+            self.reason = "there was no time left to recognise text; raise INGESTION_FILE_SECONDS"
         else:
             text, self.reason = recognise_page(page, self._recognise)
             if text:
@@ -145,8 +142,8 @@ class _PageReader:
         notes = []
         if self.pictures:
             notes.append(
-                f"{_name_pages(self.pictures)} are pictures or have mostly unreadable letters; "
-                f"{self.reason}"
+                f"no text of {_name_pages(self.pictures)} was read, because of pictures or mostly "
+                f"unreadable letters; {self.reason}"
             )
         if self.recognised:
             notes.append(
@@ -155,8 +152,6 @@ class _PageReader:
             )
         if self._damaged:
             notes.append(f"{_name_pages(self._damaged)} could not be read: damaged")
-        if self._repeated:
-            notes.append(f"{self._repeated} pages repeat an earlier one and were left out")
         return tuple(notes)
 
 
@@ -259,7 +254,7 @@ def _write_recognised(number: int, text: str) -> Block:
 def _name_pages(numbers: list[int]) -> str:
     named = ", ".join(str(number) for number in numbers[:_MOST_NAMED])
     left = len(numbers) - _MOST_NAMED
-    return f"pages {named}{f' and {left} more' if left > 0 else ''}"
+    return f"page{'s'[: len(numbers) != 1]} {named}{f' and {left} more' if left > 0 else ''}"
 
 
 def _read_outline(document: "PdfDocument") -> Outline:

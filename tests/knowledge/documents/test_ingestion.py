@@ -332,6 +332,25 @@ async def test_a_page_beside_one_whose_name_states_its_language_is_in_the_index(
     assert set(desk.index.documents) == {"docs/hours@de", "docs/hours.md@de"}
 
 
+@pytest.mark.parametrize("language", ["de", "en"])
+async def test_of_files_with_names_of_every_likeness_each_is_a_document(
+    desk: Desk, language: str
+) -> None:
+    desk.language = language
+    names = [f"hours.{end}" for end in ("md", "de.md", "en.md", "en-us.md", "html", "de.html")]
+    names += ["hours.txt", "hours/index.md", "de/hours.md", "hours.md.txt", "hours.html.md"]
+    names += ["api.json", "api.de.json"]
+    for name in names:
+        text = f"<p>Hours of {name} here.</p>"
+        api = json.dumps({"openapi": "3.1.0", "info": {"description": f"API of {name}."}})
+        desk.write(name, api if name.endswith("json") else text)
+
+    first, second = await desk.ingest(), await desk.ingest()
+
+    assert (first.failed, first.added) == ((), len(names))
+    assert (second.failed, second.unchanged) == ((), len(names))
+
+
 async def test_files_that_differ_only_in_their_suffix_are_all_in_the_index(desk: Desk) -> None:
     desk.write("names.txt", "Two.\n")
     desk.write("names.htm", "<p>Three.</p>")

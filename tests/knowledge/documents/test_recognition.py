@@ -57,13 +57,11 @@ def test_a_page_that_is_a_picture_is_cited_by_its_page() -> None:
         ("The pump starts at 4.2 bar\nNever run it dry.", "page=2"),
         ("Third page.", "page=3"),
     ]
-    assert page.warnings == (
-        "the text of pages 2 was recognised in pictures and may have mistakes",
-    )
+    assert page.warnings == ("the text of page 2 was recognised in pictures and may have mistakes",)
 
 
 def test_a_page_in_which_nothing_is_recognised_is_named() -> None:
-    with pytest.raises(PicturesError, match="no text was recognised in them"):
+    with pytest.raises(PicturesError, match="no text was recognised"):
         pdf_reader.read(scan("", ""), "a.pdf", lambda _: [])
 
 
@@ -95,7 +93,7 @@ def test_a_damaged_picture_costs_only_itself() -> None:
 
     assert [passage.anchor for passage in passages(page)] == ["page=1", "page=3"]
     assert [str(left_out) for left_out in page.left_out] == [
-        "1 picture left out (page 2): its data is damaged"
+        "1 picture left out (page 2): the data is damaged"
     ]
 
 
@@ -178,7 +176,7 @@ def test_text_in_a_picture_is_cited_as_a_separate_section() -> None:
         ("Code 7", ("Picture 1: The panel",), "picture-1"),
         ("Change it.", ("Battery",), "battery"),
     ]
-    assert page.warnings == ("the text of 1 pictures was recognised and may have mistakes",)
+    assert page.warnings == ("the text of 1 picture was recognised and may have mistakes",)
 
 
 def test_the_text_of_a_picture_on_another_server_is_cited_at_the_section_that_shows_it() -> None:
