@@ -24,7 +24,13 @@ from knowledge import chunking, composing
 from knowledge.document import Document
 from knowledge.document_writer import DocumentWriter, Vectors, measure
 from knowledge.documents import formats, furniture
-from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
+from knowledge.documents.errors import (
+    NoDocumentError,
+    NoTextError,
+    ReadingError,
+    SkippedError,
+    explain_failure,
+)
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
@@ -344,7 +350,7 @@ class _Ingestion:
             except ReadingError as raised:
                 error = raised
         if error is not None:
-            reason = _reason(error)
+            reason = explain_failure(error)
             opened.failures[reason] += 1
             if opened.failures[reason] == 1 and len(opened.failures) <= MOST_FAILURES:
                 self._lose(opened.file, opened.place, read.place, error)
@@ -428,7 +434,7 @@ class _Ingestion:
         if isinstance(error, NoTextError) and not is_line:
             self._ledger.warn(source, str(error))
             return
-        self._ledger.fail(source, _reason(error))
+        self._ledger.fail(source, explain_failure(error))
         if is_line:
             self._ledger.keep_all()
         else:
@@ -580,12 +586,6 @@ async def ingest(
 
 async def _read_nothing() -> None:
     """Follow the documents of a file, so that its end is recorded after them."""
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"the file cannot be read: {error.strerror}"
-    return str(error)
 
 
 def _text_part(content_hash: str) -> str:

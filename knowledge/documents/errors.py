@@ -53,3 +53,10 @@ class UnforeseenError(ReadingError):
 
 class MissingExtraError(ReadingError):
     """An optional dependency that reads this format is not installed."""
+
+
+def explain_failure(error: Exception) -> str:
+    """Return why a file cannot be read, without its path on this machine."""
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror}"
+    return str(error)

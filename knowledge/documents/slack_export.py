@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from knowledge.documents.errors import ReadingError, WrongFormatError
+from knowledge.documents.errors import ReadingError, explain_failure
 from knowledge.documents.folder import FolderListing, FoundFile
 
 _DAY = re.compile(r"\A\d{4}-\d{2}-\d{2}\.json\Z")
@@ -174,10 +174,11 @@ def _name_file(file: Post) -> str:
 def _read_list(file: FoundFile, listing: FolderListing) -> list[Post]:
     try:
         data = orjson.loads(file.read())
-        if not isinstance(data, list):
-            raise WrongFormatError("expected a list")
     except (OSError, ReadingError, orjson.JSONDecodeError) as error:
-        listing.failures.append((file.path, f"expected a file of a Slack export: {error}"))
+        listing.failures.append((file.path, explain_failure(error)))
+        return []
+    if not isinstance(data, list):
+        listing.failures.append((file.path, "expected a file of a Slack export, which is a list"))
         return []
     return [entry for entry in data if isinstance(entry, dict)]
 

@@ -285,8 +285,8 @@ def _write_plain(
     author = ""
     for paragraph in paragraphs:
         joined = " ".join(" ".join(paragraph.lines).split())
-        if _is_furniture(joined):
-            author = _find_author(joined)
+        if (introduced := _find_author(joined)) is not None:
+            author = introduced
             if author and not is_answer_first:
                 yield Block(BlockKind.TEXT, joined)
             continue
@@ -347,21 +347,18 @@ def _begins_copy(line: str, following: str) -> bool:
     return is_header or (line.startswith("-") and _SEPARATOR.match(line) is not None)
 
 
-def _is_furniture(text: str) -> bool:
-    """Return whether a paragraph only introduces a quotation that follows."""
-    is_about = _SEPARATOR.match(text) is not None or bool(_find_author(text))
-    return len(text) < _LONGEST_FURNITURE and is_about
-
-
-def _find_author(furniture: str) -> str:
-    """Return the author and date of a quotation from the text above it; empty if neither is
-    stated.
+def _find_author(text: str) -> str | None:
+    """Return the author and date of a quotation that a paragraph introduces, empty if it states
+    neither, or None if it introduces no quotation.
     """
-    above = _SEPARATOR.match(furniture)
-    header = furniture[above.end() :].strip() if above is not None else furniture
-    if copied := _read_copied_header(header):
+    if len(text) >= _LONGEST_FURNITURE:
+        return None
+    above = _SEPARATOR.match(text)
+    if copied := _read_copied_header(text[above.end() :].strip() if above is not None else text):
         return ", ".join(copied[:2])
-    return furniture.rstrip(": \t\u00a0") if _ATTRIBUTION.match(furniture) else ""
+    if _ATTRIBUTION.match(text):
+        return text.rstrip(": \t\u00a0")
+    return None if above is None else ""
 
 
 def _read_copied_header(text: str) -> list[str]:
@@ -370,7 +367,7 @@ def _read_copied_header(text: str) -> list[str]:
         return []
     values: list[list[str]] = []
     names: list[str] = []
-    for word in text[:_LONGEST_FURNITURE].split():
+    for word in text.split():
         if word.rstrip("*").endswith(":"):
             names.append(word)
             values.append([])

@@ -1,6 +1,9 @@
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -280,14 +283,82 @@ async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk
     assert set(desk.index.documents) == {"docs/a", "docs/b"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_an_unreadable_file_is_reported(desk: Desk) -> None:
-    locked = desk.write("locked.md", "# L\n\nText.\n")
-    locked.chmod(0)
+@contextmanager
+def without_rights_of_root() -> Iterator[Path]:
+    """Provide an open folder, and in the meantime the rights of an ordinary user to the caller."""
+    with TemporaryDirectory(dir="/tmp") as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        user = os.geteuid()
+        try:
+            yield folder
+        finally:
+            os.seteuid(user)
+            for inner in [*folder.rglob("*")]:
+                inner.chmod(0o755)
+
+
+async def test_what_may_not_be_read_is_reported_and_everything_beside_it_is_read(
+    desk: Desk,
+) -> None:
+    with without_rights_of_root() as desk.folder:
+        for name in ("a.md", "locked.md", "sub/index.md", "sub/b.md", "folder/c.md", "closed/d.md"):
+            desk.write(name, f"Text of {name}.\n")
+        desk.write("mail.eml", "Message-ID: <1@a>\n\nText.\n")
+        for name in ("channels.json", "users.json", "general/2026-01-01.json"):
+            desk.write(f"export/{name}", "[]")
+        desk.write("pages.zip", b"PK")
+        files = {"locked.md", "sub/index.md", "mail.eml", "export/general/2026-01-01.json"}
+        files.add("pages.zip")
+        for name in (*files, "folder"):
+            (desk.folder / name).chmod(0)
+        (desk.folder / "closed").chmod(0o444)
+        os.seteuid(65_534 if os.geteuid() == 0 else os.geteuid())
+
+        result = await desk.ingest()
+
+        rules = f"{desk.folder}/closed/refdesk.toml cannot be read: Permission denied"
+    assert dict(result.failed) == {
+        **dict.fromkeys(files, "the file cannot be read: Permission denied"),
+        "folder": "the folder cannot be listed: Permission denied",
+        "closed/d.md": f"{rules}; it applies to 1 file",
+    }
+    names = {document.source for document in desk.index.documents.values()}
+    assert names == {"a.md", "sub/b.md"}
+
+
+async def test_files_that_are_replaced_after_they_were_found_cost_only_themselves(
+    desk: Desk,
+) -> None:
+    secret = desk.folder.parent / "secret.md"
+    secret.write_text("Secret.")
+    names = ("w-pipe", "w-link", "w-room", "w-short")
+    replaced = [desk.write(f"{name}.md", "Text.\n") for name in names]
+
+    def replace() -> None:
+        for path in replaced:
+            path.unlink(missing_ok=True)
+        os.mkfifo(replaced[0])
+        replaced[1].symlink_to(secret)
+        replaced[2].mkdir()
+        replaced[3].write_bytes(b"")
+        desk.index.before_put = lambda: None
+
+    desk.index.before_put = replace
+    # The second one waits until the first one is written, and the last ones wait for the second.
+    desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 24_000)
+    for name in "bcdefz":
+        desk.write(f"{name}.md", f"# {name}\n\nText.\n")
 
     result = await desk.ingest()
 
-    assert dict(result.failed) == {"locked.md": "the file cannot be read: Permission denied"}
+    assert dict(result.failed) == {
+        "w-pipe.md": "expected a file, found a pipe",
+        "w-link.md": "the link leaves the folder and was not followed",
+        "w-room.md": "expected a file, found a folder",
+    }
+    assert dict(result.warned) == {"w-short.md": "the document contains no text"}
+    assert set(desk.index.documents) == {f"docs/{name}" for name in "abcdefz"}
 
 
 async def test_a_path_that_is_not_there_is_reported_and_removes_nothing(desk: Desk) -> None:
