@@ -372,21 +372,16 @@ class SourceRegistry:
         """Remove a source from the list, together with its copy; return whether it was in the
         list.
         """
-        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         for kind in (WEBSITES, STORES):
             copy = locate_copy(self._folder, *self._owner, kind, root)
             shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():
             return False
         with self._changing() as listed:
-            left = [
-                source
-                for source in listed.sources
-                if source.spec.root != root or (source.tenant, source.assistant) not in owners
-            ]
-            is_known = len(left) < len(listed.sources)
-            listed.sources = left
-        return is_known
+            known = self.list_own(with_ownerless=with_ownerless)
+            removed = [source for source in known if source.spec.root == root]
+            listed.sources = [source for source in listed.sources if source not in removed]
+        return bool(removed)
 
     def list_specs(self) -> list[SourceSpec]:
         """Return the readable sources of this assistant; raises `SourceError` if the list is

@@ -174,13 +174,15 @@ def _name_file(file: Post) -> str:
 def _read_list(file: FoundFile, listing: FolderListing) -> list[Post]:
     try:
         data = orjson.loads(file.read())
-    except (OSError, ReadingError, orjson.JSONDecodeError) as error:
-        listing.failures.append((file.path, explain_failure(error)))
-        return []
-    if not isinstance(data, list):
-        listing.failures.append((file.path, "expected a file of a Slack export, which is a list"))
-        return []
-    return [entry for entry in data if isinstance(entry, dict)]
+        if isinstance(data, list):
+            return [entry for entry in data if isinstance(entry, dict)]
+        reason = "expected a file of a Slack export: expected a list"
+    except orjson.JSONDecodeError as error:
+        reason = f"expected a file of a Slack export: {error}"
+    except (OSError, ReadingError) as error:
+        reason = explain_failure(error)
+    listing.failures.append((file.path, reason))
+    return []
 
 
 def _write_documents(
