@@ -58,7 +58,7 @@ _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "this text document format is not supported; open it and save it as .docx or .pdf":
-        "doc dot rtf pages wpd wps one pub",
+        "doc dot rtf pages wpd wps one pub mht mhtml",
     "this workbook format is not supported; open it and save it as .xlsx": "xlsb numbers",
     "this slide format is not supported; open it and save it as .pptx or .pdf":
         "ppt pps pot key",

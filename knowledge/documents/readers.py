@@ -23,8 +23,6 @@ READERS: Mapping[str, str] = {
     ".htm": "markup.html",
     ".xhtml": "markup.html",
     ".aspx": "markup.html",
-    ".mht": "interchange.web_archive",
-    ".mhtml": "interchange.web_archive",
     ".ipynb": "interchange.notebook",
     ".txt": "plain_text",
     ".text": "plain_text",
