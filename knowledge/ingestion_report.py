@@ -128,21 +128,17 @@ class Report(Protocol):
 
     def start(self, root: str, files: int) -> None:
         """Report the start of a folder, with its number of files."""
-        ...
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         """Report the number of files read, and of documents and chunks written, in this folder so
         far.
         """
-        ...
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         """Report the number of visited and waiting pages of a website, after each page."""
-        ...
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
         """Report the calls for descriptions so far, after each call."""
-        ...
 
 
 class PlainReport:

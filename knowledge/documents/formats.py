@@ -32,7 +32,6 @@ _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 
-_MARKS_OF_INTERFACES = (b"openapi", b"swagger")
 _OTHER_DATA = (
     "the file contains data, but no prepared documents, articles or API description (OpenAPI)"
 )
@@ -58,7 +57,7 @@ _REASONS: Mapping[str, str] = {
     "a picture; it is shown with the pages that refer to it":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "this text document format is not supported; open it and save it as .docx or .pdf":
-        "doc dot rtf pages wpd wps one pub mht mhtml",
+        "doc dot rtf pages wpd wps one pub",
     "this workbook format is not supported; open it and save it as .xlsx": "xlsb numbers",
     "this slide format is not supported; open it and save it as .pptx or .pdf":
         "ppt pps pot key",
@@ -119,8 +118,8 @@ def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
     if not data:
         raise NoDocumentError("the file is empty")
-    is_known = any(mark in data for mark in (*_MARKS_OF_INTERFACES, *articles.MARKS))
-    if not is_known and not json_lines.may_hold_records(data):
+    marks = (b"openapi", b"swagger", *articles.MARKS, *json_lines.MARKS)
+    if not any(mark in data for mark in marks):
         raise NoDocumentError(_OTHER_DATA)
 
 

@@ -109,10 +109,11 @@ def tell_apart(places: Mapping[PurePosixPath, Location]) -> dict[PurePosixPath, 
         bases.add((place.name, base))
         ending = "" if is_first and not others else _find_ending(place.name, path, names)
         names.add(place.name + ending)
-        apart[path] = (
-            replace(place, other_languages=tuple(sorted(filter(None, others))), ending=ending)
-            if is_first
-            else replace(place, name=place.name + ending)
+        apart[path] = replace(
+            place,
+            name=place.name if is_first else place.name + ending,
+            other_languages=tuple(sorted(filter(None, others))) if is_first else (),
+            ending=ending,
         )
     return apart
 

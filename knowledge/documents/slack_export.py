@@ -7,7 +7,7 @@ day.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -48,12 +48,12 @@ class DerivedFile(FoundFile):
         return self.data
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Workspace:
     """The names of people and channels by id, and the ids of channels by name."""
 
-    people: dict[str, str] = field(default_factory=dict)
-    channels: dict[str, str] = field(default_factory=dict)
+    people: Mapping[str, str]
+    channels: Mapping[str, str]
 
     def write_text(self, text: str, *, is_title: bool = False) -> str:
         """Return a post with names instead of ids, and links as Markdown; a title has no links."""
@@ -116,15 +116,14 @@ def restore_conversations(
 def _read_workspace(
     root: PurePosixPath, files: Mapping[PurePosixPath, FoundFile], listing: FolderListing
 ) -> _Workspace:
-    workspace = _Workspace()
+    people: dict[str, str] = {}
     for person in _read_list(files[root / "users.json"], listing):
         profile = person.get("profile")
         shown = profile if isinstance(profile, dict) else {}
         name = shown.get("real_name") or person.get("real_name") or person.get("name")
-        workspace.people[str(person.get("id"))] = str(name)
-    for channel in _read_list(files[root / "channels.json"], listing):
-        workspace.channels[str(channel.get("name"))] = str(channel.get("id"))
-    return workspace
+        people[str(person.get("id"))] = str(name)
+    channels = _read_list(files[root / "channels.json"], listing)
+    return _Workspace(people, {str(each.get("name")): str(each.get("id")) for each in channels})
 
 
 def _read_posts(day: FoundFile, listing: FolderListing) -> list[Post]:

@@ -36,6 +36,8 @@ _SHAPES = (
     ("unit_id", "text"),
     ("id", "content"),
 )
+MARKS = tuple(f'"{body}"'.encode() for _, body in _SHAPES)
+"""A file without any of these contains no records."""
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -43,11 +45,6 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
         if stripped := line.strip():
             yield number, stripped
-
-
-def may_hold_records(data: bytes) -> bool:
-    """Return whether a JSON file contains the keys of a known schema, without parsing it."""
-    return any(all(f'"{key}"'.encode() in data for key in keys) for keys in _SHAPES)
 
 
 def list_records(value: object) -> list[bytes]:
