@@ -24,12 +24,18 @@ from knowledge import chunking, composing
 from knowledge.document import Document
 from knowledge.document_writer import DocumentWriter, Vectors, measure
 from knowledge.documents import formats, furniture
-from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError, SkippedError
+from knowledge.documents.errors import (
+    NoDocumentError,
+    NoTextError,
+    ReadingError,
+    SkippedError,
+    explain_failure,
+)
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
-from knowledge.documents.page import Page
+from knowledge.documents.page import Page, write_count
 from knowledge.documents.snippets import load_beside, read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
@@ -344,7 +350,7 @@ class _Ingestion:
             except ReadingError as raised:
                 error = raised
         if error is not None:
-            reason = _reason(error)
+            reason = explain_failure(error)
             opened.failures[reason] += 1
             if opened.failures[reason] == 1 and len(opened.failures) <= MOST_FAILURES:
                 self._lose(opened.file, opened.place, read.place, error)
@@ -371,11 +377,14 @@ class _Ingestion:
         """
         for reason, count in list(failures.items())[:MOST_FAILURES]:
             if count > 1:
-                more = f"{count - 1} more of its lines could not be read for this reason: {reason}"
+                more = write_count(count - 1, "further line")
+                more = f"{more} could not be read for this reason: {reason}"
                 self._ledger.fail(str(file.path), more)
         left = sum(list(failures.values())[MOST_FAILURES:])
         if left:
-            self._ledger.fail(str(file.path), f"{left} more of its lines could not be read")
+            self._ledger.fail(
+                str(file.path), f"{write_count(left, 'further line')} could not be read"
+            )
 
     def _note_missing_files(self, root: str) -> None:
         """Record missing files to which pages refer; if there are many, record one note that states
@@ -420,19 +429,19 @@ class _Ingestion:
         is_line = formats.holds_many(file.path)
         if isinstance(error, SkippedError):
             self._ledger.skip(source, str(error))
-            self._keep(file, place)
+            self._keep(place)
             return
         if isinstance(error, NoTextError) and not is_line:
             self._ledger.warn(source, str(error))
             return
-        self._ledger.fail(source, _reason(error))
+        self._ledger.fail(source, explain_failure(error))
         if is_line:
             self._ledger.keep_all()
         else:
-            self._keep(file, place)
+            self._keep(place)
 
-    def _keep(self, file: FoundFile, place: Location) -> None:
-        for name in (place.name, _name_fully(file, place)):
+    def _keep(self, place: Location) -> None:
+        for name in (place.name, f"{place.name}{place.ending}"):
             self._ledger.keep(name)
 
     async def _describe(self, read: _ReadDocument, opened: _OpenFile) -> None:
@@ -446,8 +455,11 @@ class _Ingestion:
         for left_out in page.left_out:
             self._ledger.leave_out(source, left_out)
         language = find_stated_language(page) or self._language_of(make_sample(page))
-        if language in opened.place.other_languages and page.id is None:
-            page = replace(page, name=_name_fully(opened.file, opened.place))
+        place = opened.place
+        is_shared = place.language is None or language == self._default_language
+        if is_shared and language in place.other_languages and page.name.startswith(place.name):
+            rest = page.name.removeprefix(place.name)
+            page = replace(page, name=f"{place.name}{place.ending}{rest}")
         identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, source):
             return
@@ -569,23 +581,11 @@ async def ingest(
         for path in paths:
             await ingestion.bring(path, replaced)
     await index.connect()
-    result = ledger.result(time.monotonic() - started)
-    report.finish(result)
-    return result
+    return ledger.result(time.monotonic() - started)
 
 
 async def _read_nothing() -> None:
     """Follow the documents of a file, so that its end is recorded after them."""
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"the file cannot be read: {error.strerror}"
-    return str(error)
-
-
-def _name_fully(file: FoundFile, place: Location) -> str:
-    return f"{place.name}{file.path.suffix.lower()}"
 
 
 def _text_part(content_hash: str) -> str:

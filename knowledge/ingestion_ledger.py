@@ -85,27 +85,19 @@ class Ledger:
 
     def fail(self, source: str, reason: str) -> None:
         """Record a source that could not be read."""
-        source, reason = _one_line(source), _one_line(reason)
-        self._failed.append((source, reason))
-        self._report.record_failure(source, reason)
+        self._failed.append((_one_line(source), _one_line(reason)))
 
     def warn(self, source: str, reason: str) -> None:
         """Record a problem in a source that was read anyway."""
-        source, reason = _one_line(source), _one_line(reason)
-        self._warned.append((source, reason))
-        self._report.record_warning(source, reason)
+        self._warned.append((_one_line(source), _one_line(reason)))
 
     def leave_out(self, source: str, left_out: LeftOut) -> None:
         """Record content of a file that is missing from the page of a document."""
-        source = _one_line(source)
-        self._left_out.append((source, left_out))
-        self._report.record_warning(source, _one_line(str(left_out)))
+        self._left_out.append((_one_line(source), left_out))
 
     def skip(self, source: str, reason: str) -> None:
         """Record a file that is not a document."""
-        source, reason = _one_line(source), _one_line(reason)
-        self._skipped.append((source, reason))
-        self._report.record_skip(source, reason)
+        self._skipped.append((_one_line(source), _one_line(reason)))
 
     def keep(self, name: str) -> None:
         """Keep the indexed versions of a page that exists but cannot be read."""

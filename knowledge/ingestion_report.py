@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
-from knowledge.documents.page import LeftOut, LeftOutCounts
+from knowledge.documents.page import LeftOut, LeftOutCounts, write_count
 
 GUESS_SECONDS = 5.0
 LONG_MINUTES = 120
@@ -33,8 +33,8 @@ class DescriptionUsage:
         price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
         tokens = f"{self.input_tokens} tokens in, {self.output_tokens} out, {price}"
         kept = f"; {self.kept} kept from an interrupted ingestion" if self.kept else ""
-        calls = _format_count(self.calls, "model call")
-        failed = f"; {_format_count(self.failed, 'page')} described by rules" if self.failed else ""
+        calls = write_count(self.calls, "model call")
+        failed = f"; {write_count(self.failed, 'page')} described by rules" if self.failed else ""
         return f"descriptions: {calls}, {tokens}{failed}{kept}"
 
 
@@ -59,7 +59,7 @@ class EmbeddingUsage:
     def format(self) -> str:
         """Return the usage as text."""
         price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
-        calls = _format_count(self.calls, "model call")
+        calls = write_count(self.calls, "model call")
         return f"embedding: {calls}, {self.input_tokens} tokens in, {price}"
 
 
@@ -74,7 +74,7 @@ class LimitWaits:
 
     def format(self) -> str:
         """Return the waits as text."""
-        waits = _format_count(self.waits, "request")
+        waits = write_count(self.waits, "request")
         return f"limits: {waits} waited {self.seconds:.1f} s for MODEL_LIMITS"
 
 
@@ -128,37 +128,17 @@ class Report(Protocol):
 
     def start(self, root: str, files: int) -> None:
         """Report the start of a folder, with its number of files."""
-        ...
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         """Report the number of files read, and of documents and chunks written, in this folder so
         far.
         """
-        ...
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         """Report the number of visited and waiting pages of a website, after each page."""
-        ...
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
         """Report the calls for descriptions so far, after each call."""
-        ...
-
-    def record_failure(self, source: str, reason: str) -> None:
-        """Report a source that could not be read and was skipped."""
-        ...
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Report a problem in a source that was read anyway."""
-        ...
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Report a file that is not a document, or whose format has no reader."""
-        ...
-
-    def finish(self, result: IngestionResult) -> None:
-        """Report the result."""
-        ...
 
 
 class PlainReport:
@@ -174,45 +154,25 @@ class PlainReport:
 
     def start(self, root: str, files: int) -> None:
         self._began, self._total, self._reported_files = time.monotonic(), files, 0
-        self._write(f"reading {_format_count(files, 'file')} from {root}")
+        self._write(f"reading {write_count(files, 'file')} from {root}")
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         if files - self._reported_files >= self._files_per_line:
             self._reported_files = files
             left = estimate_rest(time.monotonic() - self._began, files, self._total)
             self._write(
-                f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} "
-                f"written{left}"
+                f"{files} of {self._total} files read, {write_count(chunks, 'chunk')} written{left}"
             )
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         if visited % self._files_per_line == 0:
-            visits = _format_count(visited, "page")
+            visits = write_count(visited, "page")
             self._write(f"fetched {visits} of {start}, {waiting} more to fetch")
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
         if usage.calls - self._reported_calls >= self._files_per_line:
             self._reported_calls = usage.calls
             self._write(f"so far, {usage.format()}")
-
-    def record_failure(self, source: str, reason: str) -> None:
-        self._write(f"could not read {source}: {reason}")
-
-    def record_skip(self, source: str, reason: str) -> None:
-        self._write(f"skipped {source}: {reason}")
-
-    def record_warning(self, source: str, reason: str) -> None:
-        self._write(f"note on {source}: {reason}")
-
-    def finish(self, result: IngestionResult) -> None:
-        self._write(
-            f"{result.added} added, {result.changed} changed, {result.unchanged} unchanged, "
-            f"{result.removed} removed, {len(result.failed)} failed, "
-            f"{len(result.skipped)} skipped; "
-            f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
-        )
-        for line in result.list_costs():
-            self._write(line)
 
 
 class ProgressReport(PlainReport):
@@ -254,7 +214,3 @@ def estimate_rest(seconds: float, done: int, total: int) -> str:
     if minutes < LONG_MINUTES:
         return f", about {minutes:.0f} min left"
     return f", about {minutes / 60:.0f} h left"
-
-
-def _format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -372,21 +372,16 @@ class SourceRegistry:
         """Remove a source from the list, together with its copy; return whether it was in the
         list.
         """
-        owners = (self._owner, _NOBODY) if with_ownerless else (self._owner,)
         for kind in (WEBSITES, STORES):
             copy = locate_copy(self._folder, *self._owner, kind, root)
             shutil.rmtree(copy, ignore_errors=True)
         if not (self._folder / _FILE).exists():
             return False
         with self._changing() as listed:
-            left = [
-                source
-                for source in listed.sources
-                if source.spec.root != root or (source.tenant, source.assistant) not in owners
-            ]
-            is_known = len(left) < len(listed.sources)
-            listed.sources = left
-        return is_known
+            known = self.list_own(with_ownerless=with_ownerless)
+            removed = [source for source in known if source.spec.root == root]
+            listed.sources = [source for source in listed.sources if source not in removed]
+        return bool(removed)
 
     def list_specs(self) -> list[SourceSpec]:
         """Return the readable sources of this assistant; raises `SourceError` if the list is
@@ -406,34 +401,20 @@ class SourceRegistry:
         tenant, assistant = self._owner
         with self._changing() as listed:
             for spec in specs:
-                source = RegisteredSource(
+                known = [source for source in listed.sources if self._is_own(source, spec.root)]
+                before = () if is_whole else [part for source in known for part in source.left_out]
+                recorded = RegisteredSource(
                     tenant=tenant,
                     assistant=assistant,
                     spec=spec,
                     read_at=time.time(),
                     failed=failed,
                     reasons=reasons,
+                    left_out=_merge(before, left_out),
+                    schedule=known[0].schedule if known else "",
                 )
-                known = [
-                    registered_source
-                    for registered_source in listed.sources
-                    if self._is_own(registered_source, spec.root)
-                ]
-                before = (
-                    []
-                    if is_whole
-                    else [part for known_source in known for part in known_source.left_out]
-                )
-                update = {
-                    "schedule": known[0].schedule if known else "",
-                    "left_out": _merge(before, left_out),
-                }
-                others = [
-                    registered_source
-                    for registered_source in listed.sources
-                    if registered_source not in known
-                ]
-                listed.sources = [*others, source.model_copy(update=update)]
+                others = [source for source in listed.sources if source not in known]
+                listed.sources = [*others, recorded]
 
     def _is_own(self, source: RegisteredSource, root: str) -> bool:
         return (source.tenant, source.assistant) == self._owner and source.spec.root == root

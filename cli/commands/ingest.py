@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -45,22 +45,6 @@ BAR_WIDTH = 24
 EXIT_NOTHING_FOUND = 3
 
 
-class LineReport(PlainReport):
-    """Writes the progress as plain lines; the command itself prints the result."""
-
-    def finish(self, result: IngestionResult) -> None:
-        """Print nothing."""
-
-    def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing, because the result lists the failures."""
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the warnings by reason."""
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the skipped files by reason."""
-
-
 class BarReport:
     """Shows a progress bar for each folder."""
 
@@ -94,18 +78,6 @@ class BarReport:
         self._usage = f" {usage.calls} model calls, {price} USD"
         self._draw()
 
-    def record_failure(self, source: str, reason: str) -> None:
-        """Print nothing, because the result lists the failures."""
-
-    def record_warning(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the warnings by reason."""
-
-    def record_skip(self, source: str, reason: str) -> None:
-        """Print nothing, because the result counts the skipped files by reason."""
-
-    def finish(self, result: IngestionResult) -> None:
-        """Print nothing, because the progress bar keeps its final state."""
-
     def close(self) -> None:
         """Move to the line after the progress bar."""
         self._write("\n")
@@ -133,7 +105,7 @@ def report_on_terminal(*, quiet: bool) -> Iterator[Report]:
         finally:
             bar.close()
     else:
-        yield LineReport(lambda line: write_progress(f"{line}\n"))
+        yield PlainReport(lambda line: write_progress(f"{line}\n"))
 
 
 def write_progress(text: str) -> None:
@@ -425,10 +397,11 @@ def _list(registry: SourceRegistry, *, as_json: bool) -> int:
     if as_json:
         say_json({"sources": [describe_source(source) for source in known]})
         return 0
-    for line in [line for known_source in known for line in _lines(known_source)] or [
-        "there are no sources"
-    ]:
-        print_line(line)
+    for source in known:
+        for line in _lines(source):
+            print_line(line)
+    if not known:
+        print_line("there are no sources")
     return 0
 
 
@@ -439,26 +412,29 @@ def _lines(source: RegisteredSource) -> list[str]:
     has_next = source.schedule and not source.fault
     following = f", next {fields['next_at']} ({source.schedule})" if has_next else ""
     lines = [source.spec.root, f"  {when}{following}"]
-    if source.fault:
-        lines += textwrap.wrap(source.fault, WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    lines += _wrap_items(filter(None, [source.fault]))
     if source.failed:
         lines.append(
             f"  documents that could not be read: {source.failed}; their previous versions are "
             "kept:"
         )
-        lines += [
-            line
-            for reason in source.reasons
-            for line in textwrap.wrap(
-                reason,
-                WIDTH,
-                initial_indent="  - ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        ]
-    return lines
+    lines += _wrap_items(source.reasons)
+    if source.left_out:
+        lines.append("  not in the index:")
+    return [*lines, *_wrap_items(map(str, source.left_out))]
+
+
+def _wrap_items(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a list below a source."""
+    for text in texts:
+        yield from textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent="  - ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _write_time(seconds: float | None) -> str | None:

@@ -190,8 +190,6 @@ async def ingest_here(
         await kept.clear()
         notes = await calibrate(knowledge.index, embedder)
     notes = [*notes, *_suggest_link_hosts(result, settings.link_hosts)]
-    for source, reason in notes:
-        report.record_warning(source, reason)
     usages = [
         usage
         for usage in (embedder.usage, None if writing is None else writing.usage)
@@ -287,14 +285,7 @@ async def ingest_by_owner(
             report.advance(*counts)
 
     reply = await ask_owner(broker, assistant_key, payload, on_draft=show)
-    result = RESULT.validate_python(reply)
-    for source, reason in result.warned:
-        report.record_warning(source, reason)
-    for source, left_out in result.left_out:
-        report.record_warning(source, str(left_out))
-    for source, reason in result.skipped:
-        report.record_skip(source, reason)
-    return result
+    return RESULT.validate_python(reply)
 
 
 async def find_orders(

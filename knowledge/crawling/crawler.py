@@ -209,11 +209,11 @@ class Crawler:
     def _note_limits(self) -> None:
         if self._left_over:
             reason = f"the crawl ended after {self._find_limit()}"
-            left = f"{self._left_over} further addresses were found but not opened"
+            left = f"further addresses that were found but not opened: {self._left_over}"
             self._outcome.warnings.append((self._mirror.start, f"{reason}; {left}"))
         if self._frontier.too_deep:
             reason = f"more than {self._limits.depth} links away from the start"
-            left = f"{self._frontier.too_deep} links to addresses {reason} were not followed"
+            left = f"links that were not followed: {self._frontier.too_deep}, {reason}"
             self._outcome.warnings.append((self._mirror.start, left))
 
     async def _visit(self, visit: Visit) -> None:

@@ -1,20 +1,4 @@
-"""Errors of documents, classified by what their owner can do.
-
-ReadingError
-├── NotTextError        the bytes are not text
-├── NoTextError         the document is empty or contains no text
-├── PicturesError       the pages are pictures in which no text was recognised
-├── NoDocumentError     the file is data or configuration, not a document
-├── SkippedError        protected by a password, or format not supported
-├── WrongFormatError    the file name and the content have different formats
-├── UnknownShapeError   JSON lines whose keys match no known schema
-├── TooLargeError       more bytes, pages or text than allowed
-├── TooSlowError        reading took longer than allowed
-├── TooMuchMemoryError  reading needed more memory than allowed
-├── ReaderDiedError     the reading process ended
-├── UnforeseenError     a reader failed unexpectedly
-└── MissingExtraError   an optional dependency reads this format
-"""
+"""Errors of documents, classified by what their owner can do."""
 
 from knowledge.errors import KnowledgeError
 
@@ -47,10 +31,6 @@ class WrongFormatError(ReadingError):
     """The file name and the content have different formats, or the content is damaged."""
 
 
-class UnknownShapeError(ReadingError):
-    """The keys of a JSON line match no known schema."""
-
-
 class TooLargeError(ReadingError):
     """The document has more bytes, pages or text than allowed."""
 
@@ -73,3 +53,10 @@ class UnforeseenError(ReadingError):
 
 class MissingExtraError(ReadingError):
     """An optional dependency that reads this format is not installed."""
+
+
+def explain_failure(error: Exception) -> str:
+    """Return why a file cannot be read, without its path on this machine."""
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror}"
+    return str(error)

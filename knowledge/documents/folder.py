@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
-from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
 from knowledge.documents.folder_rules import RULES_FILE, FolderRules, StatedByFolder
 from knowledge.documents.formats import SUFFIXES, list_skipped
+from knowledge.documents.page import write_count
 
 ARCHIVE = ".zip"
 DEEPEST_FOLDER = 64
@@ -132,7 +133,7 @@ def walk(root: Path) -> FolderListing:
     waiting = [(root, PurePosixPath())]
     while waiting:
         folder, path = waiting.pop()
-        for entry in _entries(folder, path, listing):
+        for entry in _entries(folder, path if path.parts else str(root), listing):
             place = path / display_name(entry.name)
             raw = PurePosixPath(Path(entry.path).relative_to(root))
             file = FoundFile(place, Path(entry.path), top, () if raw == place else (raw,))
@@ -175,13 +176,18 @@ def is_private(target: Path) -> bool:
 def state_access(listing: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
     """Return what folder rules state about each file, and the rules that were used.
 
-    Files to which contradictory rules apply are removed from the listing, with the reason. Raises
-    `OSError` or a `ReadingError` if rules cannot be read.
+    Files to which contradictory rules apply, or rules that cannot be read, are removed from the
+    listing, with the reason.
     """
     rules = FolderRules()
     stated: Stated = {}
+    unclear: dict[str, list[PurePosixPath]] = {}
     for file in listing.files:
-        each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
+        try:
+            each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
+        except (OSError, ReadingError) as error:
+            unclear.setdefault(str(error), []).append(file.path)
+            continue
         restricting = [(name, folder.groups) for name, folder in each if folder.groups]
         groups = _intersect([groups for _, groups in restricting])
         if restricting and not groups:
@@ -190,6 +196,9 @@ def state_access(listing: FolderListing, bases: Sequence[RuleBase]) -> tuple[Sta
         version = next((folder.version for _, folder in each if folder.version), "")
         stated[file.path] = StatedByFolder(groups, version)
     listing.files[:] = [file for file in listing.files if file.path in stated]
+    for reason, paths in unclear.items():
+        more = f"; it applies to {write_count(len(paths), 'file')}"
+        listing.failures.append((paths[0], f"{reason}{more}"))
     return stated, rules
 
 
@@ -215,7 +224,9 @@ def _refuse_special(status: os.stat_result) -> None:
         raise WrongFormatError(f"expected a file, found {next(kinds, 'a device')}")
 
 
-def _entries(folder: Path, path: PurePosixPath, listing: FolderListing) -> list[os.DirEntry[str]]:
+def _entries(
+    folder: Path, path: PurePosixPath | str, listing: FolderListing
+) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not is_left_out(entry.name)]

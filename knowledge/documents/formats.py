@@ -18,9 +18,9 @@ from knowledge.documents.errors import (
     SkippedError,
     WrongFormatError,
 )
-from knowledge.documents.interchange import json_lines, zendesk
+from knowledge.documents.interchange import articles, json_lines
 from knowledge.documents.location import Location
-from knowledge.documents.page import Block, BlockKind, Page, Prepared
+from knowledge.documents.page import Block, BlockKind, Page, Prepared, write_count
 from knowledge.documents.pictures import collect_pictures
 from knowledge.documents.readers import READERS, find_reader
 
@@ -32,7 +32,9 @@ _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 _STRUCTURED = frozenset({".json", ".yaml", ".yml"})
 SUFFIXES = frozenset(READERS) | _JSON_LINES | _STRUCTURED
 
-_MARKS_OF_INTERFACES = (b"openapi", b"swagger")
+_OTHER_DATA = (
+    "the file contains data, but no prepared documents, articles or API description (OpenAPI)"
+)
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 LONGEST_LABEL = 300
 """Maximum number of characters of a title, breadcrumb, keyword or anchor."""
@@ -116,28 +118,29 @@ def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` if the data are JSON or YAML but not a supported kind of document."""
     if not data:
         raise NoDocumentError("the file is empty")
-    marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
-    if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
-        raise NoDocumentError(
-            "the file contains data, but neither prepared documents nor an API description "
-            "(OpenAPI)"
-        )
+    marks = (b"openapi", b"swagger", *articles.MARKS, *json_lines.MARKS)
+    if not any(mark in data for mark in marks):
+        raise NoDocumentError(_OTHER_DATA)
 
 
 def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
-    is_json = path.suffix.lower() == ".json"
-    if is_json and (records := json_lines.split_records(data)):
-        for number, record in records:
-            place = f"{path}:{number}" if len(records) > 1 else str(path)
-            yield Item(str(path), record, place, is_record=True)
-        return
-    if is_json and not any(mark in data for mark in _MARKS_OF_INTERFACES):
-        pages = zendesk.split_articles(data, str(path))
-    else:
-        from knowledge.documents.interchange.openapi import split_operations
+    from knowledge.documents.interchange import openapi
 
-        pages = split_operations(data, str(path), is_json=is_json)
+    is_json = path.suffix.lower() == ".json"
+    value, warnings = openapi.parse_structured(data, is_json=is_json)
+    records = json_lines.list_records(value) if is_json else []
+    for number, record in enumerate(records, start=1):
+        place = f"{path}:{number}" if len(records) > 1 else str(path)
+        yield Item(str(path), record, place, is_record=True)
+    if records:
+        return
+    if openapi.is_description(value):
+        pages = openapi.split_operations(value, str(path), warnings)
+    elif is_json:
+        pages = articles.split_articles(value, str(path))
+    else:
+        raise NoDocumentError(_OTHER_DATA)
     for page in pages:
         yield Item(str(path), orjson.dumps(page), f"{path}: {page.title}")
 
@@ -157,8 +160,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     except RecursionError as error:
         raise WrongFormatError("the document is nested too deeply") from error
     if not page.blocks:
-        pictures = len(page.files)
-        reasons = (f"{pictures} picture{'s'[: pictures != 1]}",) if pictures else ()
+        reasons = (write_count(len(page.files), "picture"),) if page.files else ()
         raise NoTextError(
             "; ".join(("the document contains no text", *reasons, *map(str, page.left_out)))
         )
@@ -266,19 +268,16 @@ def _read_file(item: Item, suffix: str) -> Page:
 def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
     if item.is_record or path.suffix.lower() in _JSON_LINES:
         return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
+    page = replace(page, language=location.language if page.language is None else page.language)
     if needs_splitting(path):
-        return replace(
-            page,
-            name=f"{location.name}/{page.name}",
-            crumbs=(*location.folders, *page.crumbs),
-        )
+        name, crumbs = f"{location.name}/{page.name}", (*location.folders, *page.crumbs)
+        return replace(page, name=name, crumbs=crumbs)
     title = page.title or location.file_title
     return replace(
         page,
         title=title,
         name=location.name,
         crumbs=(*page.crumbs, title) if page.crumbs else location.crumbs(title),
-        language=page.language if page.language is not None else location.language,
         url=page.url if location.url is None else location.url,
         id=None if location.is_foreign else page.id,
     )
@@ -310,4 +309,4 @@ def _labels(texts: Iterable[str]) -> Iterable[str]:
 def _warnings(warnings: tuple[str, ...]) -> tuple[str, ...]:
     kept = tuple(clean_label(warning) for warning in warnings[:_MOST_WARNINGS])
     left = len(warnings) - len(kept)
-    return (*kept, f"{left} more notes of this kind") if left else kept
+    return (*kept, write_count(left, "further note")) if left else kept

@@ -29,8 +29,8 @@ class Location:
     itself cannot change. `is_foreign`: the page was written by a third party and cannot choose its
     id. `is_reply`: the page is a reply to a message in another file and need not repeat it.
     `repeated` is boilerplate of the website, see `knowledge.documents.furniture`.
-    `other_languages` are those that other files with this name state in theirs, such as `a.de.md`
-    beside `a.md`.
+    `other_languages` are those of other files with this name, such as `a.de.md` beside `a.md`; a
+    page in one of them is named with the `ending`, which no other page has.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Location:
     is_reply: bool = False
     repeated: tuple[str, ...] = ()
     other_languages: tuple[str, ...] = ()
+    ending: str = ""
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folder names and the title; an index page represents its folder."""
@@ -90,21 +91,30 @@ def tell_apart(places: Mapping[PurePosixPath, Location]) -> dict[PurePosixPath, 
     """Return the locations of files; of those with one name and language, such as `a.md` and
     `a.txt`, all but the first are named with their suffix.
     """
-    languages: dict[str, set[str]] = {}
+    stated: dict[str, list[str | None]] = {}
     for place in places.values():
-        if place.language is not None:
-            languages.setdefault(place.name, set()).add(place.language.partition("-")[0])
-    taken: set[tuple[str, str | None]] = set()
-    own = {(place.name, place.language) for place in places.values()}
+        stated.setdefault(place.name, []).append(_base(place.language))
+    names = set(stated)
+    languages: set[tuple[str, str | None]] = set()
+    bases: set[tuple[str, str | None]] = set()
     apart: dict[PurePosixPath, Location] = {}
     for path, place in places.items():
-        name = place.name
-        while (name, place.language) in (own if name != place.name else taken):
-            name += path.suffix.lower()
-        taken.add((name, place.language))
-        own.add((name, place.language))
-        others = languages.get(place.name, ()) if place.language is None else ()
-        apart[path] = replace(place, name=name, other_languages=tuple(sorted(others)))
+        base = _base(place.language)
+        # A language with another region has the same id if it is the default language.
+        others = {base} if (place.name, base) in bases else set()
+        if base is None:
+            others = {language for language in stated[place.name] if language is not None}
+        is_first = (place.name, place.language) not in languages
+        languages.add((place.name, place.language))
+        bases.add((place.name, base))
+        ending = "" if is_first and not others else _find_ending(place.name, path, names)
+        names.add(place.name + ending)
+        apart[path] = replace(
+            place,
+            name=place.name if is_first else place.name + ending,
+            other_languages=tuple(sorted(filter(None, others))) if is_first else (),
+            ending=ending,
+        )
     return apart
 
 
@@ -142,6 +152,18 @@ def humanise(name: str) -> str:
     """Return a file's or folder's name as words: `01-rate_plans` is `Rate plans`."""
     words = " ".join(re.split(r"[-_\s]+", _ORDER.sub("", name))).strip()
     return words[:1].upper() + words[1:]
+
+
+def _find_ending(name: str, path: PurePosixPath, names: Collection[str]) -> str:
+    """Return the suffix of a file, repeated until it makes a new name."""
+    suffix = ending = path.suffix.lower() or ".file"
+    while name + ending in names:
+        ending += suffix
+    return ending
+
+
+def _base(language: str | None) -> str | None:
+    return None if language is None else language.partition("-")[0]
 
 
 def _code(name: str) -> str:

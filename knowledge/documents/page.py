@@ -99,7 +99,7 @@ class LeftOut:
         more = self.count - len(self.names)
         names = ", ".join((*self.names, *((f"{more} more",) if more else ())))
         shown = f" ({names})" if self.names else ""
-        return f"{self.count} {self.what}{'s'[: self.count != 1]} left out{shown}: {self.reason}"
+        return f"{write_count(self.count, self.what)} left out{shown}: {self.reason}"
 
 
 class LeftOutCounts:
@@ -199,6 +199,11 @@ class Anchors:
         self._counts[wanted] = count + 1
         self._taken.add(anchor)
         return anchor
+
+
+def write_count(number: int, noun: str) -> str:
+    """Return a number with a noun that forms its plural with `s`: `1 page`, `2 pages`."""
+    return f"{number} {noun}{'s'[: number != 1]}"
 
 
 def make_code(text: str, info: str = "", anchor: str | None = None) -> Block:

@@ -38,7 +38,7 @@ _NAME_OF_A_FILE = re.compile(r"[^\s]{1,300}\.(?:png|jpe?g|gif|webp)", re.IGNOREC
 _LEAST_SIDE, _LARGEST_AREA = 48, 40_000_000
 _ID_CHARACTERS = 32
 BEYOND_LIMITS = "the document has too many pictures, or too large ones"
-_NOT_PRESENT = "the file is not among the documents"
+_NOT_PRESENT = "no readable file among the documents"
 _SIGNS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg",
           b"GIF87a": "image/gif", b"GIF89a": "image/gif"}  # fmt: skip
 _UNKNOWN_FORMAT = "the format is not supported"

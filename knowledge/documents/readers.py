@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import PurePosixPath
 
-from knowledge.documents.errors import ReadingError
+from knowledge.documents.errors import ReadingError, SkippedError
 from knowledge.documents.page import Block, LeftOutCounts, Page
 
 Reader = Callable[[bytes, str], Page]
@@ -76,16 +76,12 @@ def read_inner_file(
     Unreadable content is counted as left out.
     """
     module = READERS.get(PurePosixPath(name).suffix.lower())
-    if module is None:
-        left_out.add(what, "the format is not read inside other files", name=name)
-        return ()
-    if _depth.get() >= DEEPEST_FILES:
-        left_out.add(
-            what, f"embedded files are read at most {DEEPEST_FILES} levels deep", name=name
-        )
-        return ()
     before = _depth.set(_depth.get() + 1)
     try:
+        if module is None:
+            raise SkippedError("the format is not read inside other files")
+        if _depth.get() > DEEPEST_FILES:
+            raise SkippedError(f"embedded files are read at most {DEEPEST_FILES} levels deep")
         page = find_reader(module)(data, name)
     except ReadingError as error:
         left_out.add(what, str(error), name=name)

@@ -7,14 +7,14 @@ day.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 
-from knowledge.documents.errors import ReadingError, WrongFormatError
+from knowledge.documents.errors import ReadingError, explain_failure
 from knowledge.documents.folder import FolderListing, FoundFile
 
 _DAY = re.compile(r"\A\d{4}-\d{2}-\d{2}\.json\Z")
@@ -48,17 +48,18 @@ class DerivedFile(FoundFile):
         return self.data
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Workspace:
     """The names of people and channels by id, and the ids of channels by name."""
 
-    people: dict[str, str] = field(default_factory=dict)
-    channels: dict[str, str] = field(default_factory=dict)
+    people: Mapping[str, str]
+    channels: Mapping[str, str]
 
     def write_text(self, text: str, *, is_title: bool = False) -> str:
         """Return a post with names instead of ids, and links as Markdown; a title has no links."""
+        names = {channel: name for name, channel in self.channels.items()}
         text = _USER.sub(lambda found: f"@{self.people.get(found[1], found[1])}", text)
-        text = _CHANNEL.sub(lambda found: f"#{found[2] or self._name_channel(found[1])}", text)
+        text = _CHANNEL.sub(lambda found: f"#{found[2] or names.get(found[1], found[1])}", text)
         text = _LINK.sub(r"\2" if is_title else r"[\2](\1)", text)
         text = _ADDRESS.sub(r"\1", text)
         text = _STRUCK_OUT.sub(r"~~\1~~", text)
@@ -68,11 +69,6 @@ class _Workspace:
         """Return the name of the author of a post."""
         stated = post.get("username") or post.get("bot_id") or "somebody"
         return self.people.get(str(post.get("user")), str(stated))
-
-    def _name_channel(self, identity: str) -> str:
-        return next(
-            (name for name, channel in self.channels.items() if channel == identity), identity
-        )
 
 
 def restore_conversations(
@@ -120,15 +116,14 @@ def restore_conversations(
 def _read_workspace(
     root: PurePosixPath, files: Mapping[PurePosixPath, FoundFile], listing: FolderListing
 ) -> _Workspace:
-    workspace = _Workspace()
+    people: dict[str, str] = {}
     for person in _read_list(files[root / "users.json"], listing):
         profile = person.get("profile")
         shown = profile if isinstance(profile, dict) else {}
         name = shown.get("real_name") or person.get("real_name") or person.get("name")
-        workspace.people[str(person.get("id"))] = str(name)
-    for channel in _read_list(files[root / "channels.json"], listing):
-        workspace.channels[str(channel.get("name"))] = str(channel.get("id"))
-    return workspace
+        people[str(person.get("id"))] = str(name)
+    channels = _read_list(files[root / "channels.json"], listing)
+    return _Workspace(people, {str(each.get("name")): str(each.get("id")) for each in channels})
 
 
 def _read_posts(day: FoundFile, listing: FolderListing) -> list[Post]:
@@ -178,56 +173,51 @@ def _name_file(file: Post) -> str:
 def _read_list(file: FoundFile, listing: FolderListing) -> list[Post]:
     try:
         data = orjson.loads(file.read())
-        if not isinstance(data, list):
-            raise WrongFormatError("expected a list")
-    except (OSError, ReadingError, orjson.JSONDecodeError) as error:
-        listing.failures.append((file.path, f"expected a file of a Slack export: {error}"))
-        return []
-    return [entry for entry in data if isinstance(entry, dict)]
+        if isinstance(data, list):
+            return [entry for entry in data if isinstance(entry, dict)]
+        reason = "expected a file of a Slack export: expected a list"
+    except orjson.JSONDecodeError as error:
+        reason = f"expected a file of a Slack export: {error}"
+    except (OSError, ReadingError) as error:
+        reason = explain_failure(error)
+    listing.failures.append((file.path, reason))
+    return []
 
 
 def _write_documents(
     root: PurePosixPath, channel: str, posts: Sequence[Post], workspace: _Workspace
 ) -> Iterator[tuple[DerivedFile, str]]:
     """Yield the documents of a channel, each with the time stamp of its first post."""
-    threads: dict[str, list[Post]] = defaultdict(list)
-    days: dict[str, list[Post]] = defaultdict(list)
     answered = {
         str(post["thread_ts"]) for post in posts if post.get("thread_ts") not in (None, post["ts"])
     }
+    documents: dict[tuple[str, str], list[Post]] = defaultdict(list)
     for post in posts:
         thread = str(post.get("thread_ts") or post["ts"])
-        if thread in answered:
-            threads[thread].append(post)
-        else:
-            days[_moment(post).strftime("%Y-%m-%d")].append(post)
-    folder = root / channel
-    for day, chosen in days.items():
-        path = folder / f"{day}.md"
-        yield (
-            _make_document(path, f"#{channel}, {day}", channel, chosen, workspace),
-            str(chosen[0]["ts"]),
+        day = f"{_moment(post):%Y-%m-%d}"
+        documents[("thread", thread) if thread in answered else ("day", day)].append(post)
+    for (kind, name), chosen in documents.items():
+        is_thread = kind == "thread"
+        title = f"#{channel}, {name}"
+        if is_thread:
+            first = workspace.write_text(str(chosen[0]["text"]), is_title=True).split("\n")[0]
+            is_short = len(first) <= _LONGEST_TITLE
+            title = first if is_short else f"{first[:_LONGEST_TITLE].rstrip()}…"
+        path = root / channel / (f"thread-{name}.md" if is_thread else f"{name}.md")
+        written = (
+            f"**{workspace.name_author(post)}, {_moment(post):%Y-%m-%d %H:%M}**\n\n"
+            f"{workspace.write_text(str(post['text']))}"
+            for post in chosen
         )
-    for thread, chosen in threads.items():
-        first = workspace.write_text(str(chosen[0]["text"]), is_title=True).split("\n")[0]
-        title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
-        path = folder / f"thread-{thread}.md"
-        yield _make_document(path, title, channel, chosen, workspace), thread
-
-
-def _make_document(
-    path: PurePosixPath, title: str, channel: str, posts: Sequence[Post], workspace: _Workspace
-) -> DerivedFile:
-    written = (
-        f"**{workspace.name_author(post)}, {_moment(post):%Y-%m-%d %H:%M}**\n\n"
-        f"{workspace.write_text(str(post['text']))}"
-        for post in posts
-    )
-    data = "\n\n".join(written).encode("utf-8", "replace")
-    origins = tuple(dict.fromkeys(name for post in posts for name in post[_NAMES]))
-    return DerivedFile(
-        path, Path(path), origins=origins, data=data, title=title, folders=(f"#{channel}",)
-    )
+        file = DerivedFile(
+            path,
+            Path(path),
+            origins=tuple(dict.fromkeys(name for post in chosen for name in post[_NAMES])),
+            data="\n\n".join(written).encode("utf-8", "replace"),
+            title=title,
+            folders=(f"#{channel}",),
+        )
+        yield file, name if is_thread else str(chosen[0]["ts"])
 
 
 def _moment(post: Post) -> datetime:

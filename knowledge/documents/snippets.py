@@ -15,6 +15,7 @@ import posixpath
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from html import unescape
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -290,8 +291,12 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
     may read the page.
     """
     if file.pictures:
-        kept = ((address, FoundFile(file.path, path)) for address, path in file.pictures.items())
-        return {address: picture.read() for address, picture in kept if picture.location.exists()}
+        fetched: dict[str, bytes] = {}
+        for address, path in file.pictures.items():
+            # The page counts its missing pictures.
+            with suppress(OSError, ReadingError):
+                fetched[address] = FoundFile(file.path, path).read()
+        return fetched
     if file.path.suffix.lower() not in _BESIDE:
         return {}
     nearby = _Nearby(file, groups)

@@ -29,30 +29,17 @@ def find_numbers(version: str) -> Numbers:
 
 
 def remove_version(name: str, version: str) -> str:
-    """Return the name of a page without its version: `docs/v2/limits` is `docs/limits`."""
+    """Return the name of a page without its version: `docs/v2/limits` is `docs/limits`.
+
+    A short number counts as the version only behind a mark such as `v`, or as a whole part.
+    """
     core = version.strip()
     core = core.lstrip(_MARKS) if find_numbers(core) else core
-    at = name.find(core) if core else -1
-    while at >= 0:
-        end = at + len(core)
-        begin = at - 1 if at and name[at - 1] in _MARKS else at
-        if _is_alone(name, begin, end):
-            name = name[:begin] + name[end:]
-            at = name.find(core, begin)
-        else:
-            at = name.find(core, end)
+    if core:
+        stated = re.escape(core)
+        forms = [rf"(?<![^\W_])[{_MARKS}]{stated}", rf"(?<![^/]){stated}(?![^/.])"]
+        if len(core) > _LONGEST_NUMBER:
+            forms.append(rf"(?<![^\W_]){stated}")
+        name = re.sub(rf"(?:{'|'.join(forms)})(?![^\W_]|\.\d)", "", name)
     parts = (part.strip(_BETWEEN) for part in name.split("/"))
     return "/".join(part for part in parts if part)
-
-
-def _is_alone(name: str, begin: int, end: int) -> bool:
-    """Return whether a part of a name is a version; a single number counts only with a mark such as
-    `v`, or alone.
-    """
-    before, after = name[begin - 1 : begin] if begin else "", name[end : end + 1]
-    goes_on = after == "." and name[end + 1 : end + 2].isdigit()
-    if before.isalnum() or after.isalnum() or goes_on:
-        return False
-    part = name[begin:end]
-    is_whole = before in ("", "/") and after in ("", "/", ".")
-    return is_whole or part[0] in _MARKS or len(part) > _LONGEST_NUMBER

@@ -128,7 +128,6 @@ def test_the_bar_grows_with_the_files_without_a_line_for_each_of_them() -> None:
 
     bar.start("docs", 4)
     bar.advance(2, 2, 7)
-    bar.record_skip("a.bin", "no text")
     bar.advance(4, 4, 9)
     bar.close()
 

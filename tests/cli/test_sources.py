@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from cli.main import main
 from deploy.assembly.data_folder import open_source_registry
+from knowledge.documents.page import LeftOut
 from knowledge.errors import SourceError
 from knowledge.ingestion_report import IngestionResult
 from knowledge.source_metrics import SourceMetrics
@@ -60,6 +61,27 @@ def test_a_source_that_cannot_be_reached_keeps_the_reason(
     assert "documents that could not be read: 1; their previous versions are kept:\n  - " in out
     shown = out.partition("previous versions are kept:")[2].split("\n")
     assert max(map(len, shown)) <= 80
+
+
+def test_the_list_shows_what_is_not_in_the_index_within_the_width(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = LeftOut(
+        "hidden sheet", 1, "it is hidden in the workbook, in which people do not see it"
+    )
+    skipped = ("plans/old.doc", "this text document format is not supported; save it as .docx")
+    result = IngestionResult(added=1, skipped=(skipped,), left_out=(("a.xlsx", sheet),))
+    open_source_registry((data, "default", "default")).record([SourceSpec(place="/d")], result)
+
+    assert main(["sources", "list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " ".join(line.strip() for line in lines[2:]) == (
+        "not in the index: - 1 file left out (plans/old.doc): this text document format is not "
+        "supported; save it as .docx - 1 hidden sheet left out: it is hidden in the workbook, in "
+        "which people do not see it"
+    )
 
 
 @pytest.mark.parametrize("action", [["ingest"], ["sources", "add"]])

@@ -107,7 +107,7 @@ class OperationReader:
         self._references = References(document)
         self._operations = {
             str(operation.get("operationId")): (method, path, operation)
-            for method, path, operation in list_operations(document)
+            for method, path, operation in list_operations(document, self._references)
         }
 
     def read(self, operation_id: str) -> Operation:

@@ -8,15 +8,14 @@ a label to show, or the web address of the page, and never a path to open.
 
 import codecs
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from knowledge.documents.decoding import LONG_LINE_CHARACTERS, clean_text, decode
+from knowledge.documents.decoding import LONG_LINE_CHARACTERS, clean_text
 from knowledge.documents.errors import (
     NoTextError,
     TooLargeError,
-    UnknownShapeError,
     WrongFormatError,
 )
 from knowledge.documents.front_matter import parse_stated_groups
@@ -30,50 +29,15 @@ _LABEL_CHARACTERS = 300
 _OPENING_CHARACTERS = 80
 
 Record = Mapping[str, Any]
-
-
-def _document(record: Record, source: str) -> Page:
-    page = _markdown_page(record, source, "id", "content")
-    prepared = Prepared(
-        summary=_text(record, "summary"),
-        keypoints=_texts(record, "keypoints"),
-        chunks=_texts(record, "chunks"),
-    )
-    stated = _text(record, "source")
-    return replace(
-        page,
-        source=_label(stated) or source,
-        url=page.url or (stated if "://" in stated else None),
-        description=_text(record, "description") or page.description,
-        keywords=_texts(record, "keywords") or page.keywords,
-        prepared=prepared,
-    )
-
-
-def _page(record: Record, source: str) -> Page:
-    page = _markdown_page(record, source, "page_id", "markdown")
-    return replace(page, blocks=tuple(_with_stated_anchors(page.blocks, record.get("headings"))))
-
-
-def _passage(record: Record, source: str, key: str = "passage_id") -> Page:
-    paragraphs = (part.strip() for part in _body(record, "text").split("\n"))
-    blocks = tuple(Block(BlockKind.TEXT, " ".join(part.split())) for part in paragraphs if part)
-    return _with_claims(Page(source, "", blocks), record, key)
-
-
-def _unit(record: Record, source: str) -> Page:
-    page = _passage(record, source, "unit_id")
-    label = _label(_text(record, "label"))
-    return replace(page, title=f"{label} {page.title}".strip())
-
-
-ReadShape = Callable[[Record, str], Page]
-_SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
-    (("page_id", "markdown"), _page),
-    (("passage_id", "text"), _passage),
-    (("unit_id", "text"), _unit),
-    (("id", "content"), _document),
+# The keys of the id and of the text of each kind of record.
+_SHAPES = (
+    ("page_id", "markdown"),
+    ("passage_id", "text"),
+    ("unit_id", "text"),
+    ("id", "content"),
 )
+MARKS = tuple(f'"{body}"'.encode() for _, body in _SHAPES)
+"""A file without any of these contains no records."""
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -83,41 +47,35 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def may_hold_records(data: bytes) -> bool:
-    """Return whether a JSON file contains the keys of a known schema, without parsing it."""
-    return any(all(f'"{key}"'.encode() in data for key in keys) for keys, _ in _SHAPES)
-
-
-def split_records(data: bytes) -> list[tuple[int, bytes]]:
-    """Return each record of a JSON file with its 1-based number; none if the file contains other
-    data.
-    """
-    if not may_hold_records(data):
-        return []
-    text, _ = decode(data)
-    try:
-        # Not with orjson: it crashes where a limit of memory ends, instead of an error.
-        parsed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise WrongFormatError(f"expected JSON, found {_reason(error)}") from error
-    records = parsed if isinstance(parsed, list) else [parsed]
+def list_records(value: object) -> list[bytes]:
+    """Return the records of a parsed JSON file; none if it contains other data."""
+    records = value if isinstance(value, list) else [value]
     if not any(isinstance(record, dict) and _find_shape(record) for record in records):
         return []
-    return [(number, json.dumps(record).encode()) for number, record in enumerate(records, 1)]
+    # Numbers with a decimal point are decimals, and are kept as they are written.
+    return [json.dumps(record, default=str).encode() for record in records]
 
 
 def read(line: bytes, source: str) -> Page:
     """Return the page of one line; `source` is the name of the file."""
     record = _record(line)
     shape = _find_shape(record)
-    if shape is not None:
-        page = shape(record, source)
-        warning = f"a line is longer than {LONG_LINE_CHARACTERS} characters"
-        long = len(line) > LONG_LINE_CHARACTERS
-        return replace(page, warnings=(*page.warnings, warning)) if long else page
-    found = ", ".join(sorted(_label(key) for key in list(record)[:20])) or "none"
-    expected = "; or ".join(", ".join(keys) for keys, _ in _SHAPES)
-    raise UnknownShapeError(f"expected the keys {expected}; found {found}")
+    if shape is None:
+        found = ", ".join(sorted(_label(key) for key in list(record)[:20])) or "none"
+        expected = "; or ".join(", ".join(keys) for keys in _SHAPES)
+        raise WrongFormatError(f"expected the keys {expected}; found {found}")
+    key, body = shape
+    page = _add_claims(_read_body(record, body, source), record, key)
+    if key == "page_id":
+        page = replace(page, blocks=tuple(_add_anchors(page.blocks, record.get("headings"))))
+    elif key == "unit_id":
+        page = replace(page, title=f"{_label(_text(record, 'label'))} {page.title}".strip())
+    elif key == "id":
+        page = _add_prepared(page, record)
+    if len(line) <= LONG_LINE_CHARACTERS:
+        return page
+    warning = f"a line is longer than {LONG_LINE_CHARACTERS} characters"
+    return replace(page, warnings=(*page.warnings, warning))
 
 
 def _record(line: bytes) -> Record:
@@ -138,16 +96,37 @@ def _reason(error: Exception) -> str:
     return "one nested too deeply" if isinstance(error, RecursionError) else f"{error}"
 
 
-def _find_shape(record: Record) -> ReadShape | None:
-    return next((shape for keys, shape in _SHAPES if all(key in record for key in keys)), None)
+def _find_shape(record: Record) -> tuple[str, str] | None:
+    return next((keys for keys in _SHAPES if all(key in record for key in keys)), None)
 
 
-def _markdown_page(record: Record, source: str, key: str, body: str) -> Page:
-    page = markdown.read_text(_body(record, body), source)
-    return _with_claims(page, record, key)
+def _read_body(record: Record, key: str, source: str) -> Page:
+    text = _text(record, key)
+    if not text:
+        raise NoTextError(f"expected a string under {key!r}, found {record[key]!r:.60}")
+    if key != "text":
+        return markdown.read_text(text, source)
+    paragraphs = (" ".join(part.split()) for part in text.split("\n"))
+    return Page(source, "", tuple(Block(BlockKind.TEXT, part) for part in paragraphs if part))
 
 
-def _with_claims(page: Page, record: Record, key: str) -> Page:
+def _add_prepared(page: Page, record: Record) -> Page:
+    stated = _text(record, "source")
+    return replace(
+        page,
+        source=_label(stated) or page.source,
+        url=page.url or (stated if "://" in stated else None),
+        description=_text(record, "description") or page.description,
+        keywords=_texts(record, "keywords") or page.keywords,
+        prepared=Prepared(
+            summary=_text(record, "summary"),
+            keypoints=_texts(record, "keypoints"),
+            chunks=_texts(record, "chunks"),
+        ),
+    )
+
+
+def _add_claims(page: Page, record: Record, key: str) -> Page:
     name = _label(_text(record, key))
     if not name:
         raise WrongFormatError(f"expected a string under {key!r}, found {record[key]!r:.60}")
@@ -185,7 +164,7 @@ def _opening(page: Page) -> str:
     return " ".join(text[: 4 * _OPENING_CHARACTERS].split()[:12])[:_OPENING_CHARACTERS].strip()
 
 
-def _with_stated_anchors(blocks: Sequence[Block], headings: object) -> Iterator[Block]:
+def _add_anchors(blocks: Sequence[Block], headings: object) -> Iterator[Block]:
     stated: dict[str, list[str]] = {}
     for heading in headings if isinstance(headings, list) else ():
         if isinstance(heading, dict) and _text(heading, "anchor"):
@@ -198,13 +177,6 @@ def _with_stated_anchors(blocks: Sequence[Block], headings: object) -> Iterator[
 
 def _key(heading: str) -> str:
     return "".join(character for character in heading.lower() if character.isalnum())
-
-
-def _body(record: Record, key: str) -> str:
-    text = _text(record, key)
-    if not text:
-        raise NoTextError(f"expected a string under {key!r}, found {record[key]!r:.60}")
-    return text
 
 
 def _text(record: Record, key: str) -> str:

@@ -82,13 +82,7 @@ _SIGN_BYTES = 64
 _ARMOUR = "-----BEGIN PGP "
 SUFFIX = ".eml"
 _MOST_BYTES = 64 * 1024
-_MOST_IDS = 100
-_FIELD = re.compile(
-    rb"^(message-id|in-reply-to|references)[ \t]{0,3}:"
-    rb"([^\n]{0,8000}(?:\n[ \t][^\n]{0,8000}){0,100})",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ID = re.compile(rb"<([^<>\s]{1,250})>")
+_ID = re.compile(r"<([^<>\s]{1,250})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +122,20 @@ def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
 
 def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
     """Return the files of messages that answer a message of another of these files."""
-    own: dict[bytes, PurePosixPath] = {}
-    answered: dict[PurePosixPath, set[bytes]] = {}
+    own: dict[str, PurePosixPath] = {}
+    answered: dict[PurePosixPath, list[str]] = {}
     for path, data in messages:
         header = data[:_MOST_BYTES].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
-        for name, value in _FIELD.findall(header):
-            ids = _ID.findall(value)[:_MOST_IDS]
-            if name.lower() == b"message-id":
-                own.update((identifier, path) for identifier in ids[:1])
-            else:
-                answered.setdefault(path, set()).update(ids)
+        try:
+            mail = parse_mail(header)
+        except WrongFormatError:
+            # The file is reported when it is read as a document.
+            continue
+        own.update((name, path) for name in _ID.findall(mail.read_header("Message-ID"))[:1])
+        stated = (mail.read_header(name) for name in ("In-Reply-To", "References"))
+        answered[path] = _ID.findall(" ".join(stated))
     return frozenset(
-        path
-        for path, ids in answered.items()
-        if any(own.get(identifier, path) != path for identifier in ids)
+        path for path, ids in answered.items() if any(own.get(name, path) != path for name in ids)
     )
 
 
@@ -285,14 +279,14 @@ def _write_plain(
         if "".join(message_paragraph.lines).strip()
     ]
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
-    left_out.add("signature paragraph", "only names the sender", len(signatures))
+    left_out.add("signature paragraph", "only about the sender", len(signatures))
     paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
     is_answer_first = _is_answer_first(paragraphs)
     author = ""
     for paragraph in paragraphs:
         joined = " ".join(" ".join(paragraph.lines).split())
-        if _is_furniture(joined):
-            author = _find_author(joined)
+        if (introduced := _find_author(joined)) is not None:
+            author = introduced
             if author and not is_answer_first:
                 yield Block(BlockKind.TEXT, joined)
             continue
@@ -353,21 +347,18 @@ def _begins_copy(line: str, following: str) -> bool:
     return is_header or (line.startswith("-") and _SEPARATOR.match(line) is not None)
 
 
-def _is_furniture(text: str) -> bool:
-    """Return whether a paragraph only introduces a quotation that follows."""
-    is_about = _SEPARATOR.match(text) is not None or bool(_find_author(text))
-    return len(text) < _LONGEST_FURNITURE and is_about
-
-
-def _find_author(furniture: str) -> str:
-    """Return the author and date of a quotation from the text above it; empty if neither is
-    stated.
+def _find_author(text: str) -> str | None:
+    """Return the author and date of a quotation that a paragraph introduces, empty if it states
+    neither, or None if it introduces no quotation.
     """
-    above = _SEPARATOR.match(furniture)
-    header = furniture[above.end() :].strip() if above is not None else furniture
-    if copied := _read_copied_header(header):
+    if len(text) >= _LONGEST_FURNITURE:
+        return None
+    above = _SEPARATOR.match(text)
+    if copied := _read_copied_header(text[above.end() :].strip() if above is not None else text):
         return ", ".join(copied[:2])
-    return furniture.rstrip(": \t\u00a0") if _ATTRIBUTION.match(furniture) else ""
+    if _ATTRIBUTION.match(text):
+        return text.rstrip(": \t\u00a0")
+    return None if above is None else ""
 
 
 def _read_copied_header(text: str) -> list[str]:
@@ -376,7 +367,7 @@ def _read_copied_header(text: str) -> list[str]:
         return []
     values: list[list[str]] = []
     names: list[str] = []
-    for word in text[:_LONGEST_FURNITURE].split():
+    for word in text.split():
         if word.rstrip("*").endswith(":"):
             names.append(word)
             values.append([])

@@ -15,6 +15,7 @@ from email.header import decode_header
 from email.message import Message
 from email.policy import Compat32
 from email.utils import getaddresses
+from itertools import islice, takewhile
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -31,7 +32,7 @@ _SIGNATURE = "-- "
 _MOST_HEADERS = 1_000
 _ADDRESSES = ("from", "to", "cc", "delivered-to")
 _TEXTS = (*_ADDRESSES, "subject", "date", "message-id", "auto-submitted", "precedence",
-          "return-path", "x-mozilla-status")  # fmt: skip
+          "return-path", "x-mozilla-status", "in-reply-to", "references")  # fmt: skip
 _FAULTS = (
     ValueError, LookupError, TypeError, AttributeError, AssertionError, MessageError, RecursionError
 )  # fmt: skip
@@ -101,12 +102,15 @@ def parse_mail(data: bytes) -> ParsedMail:
     try:
         message = message_from_bytes(data, policy=_POLICY)
         raw = [(name.lower(), value) for name, value in message.raw_items()][:_MOST_HEADERS]
-        parts = [part for part in _list_parts(message) if not _is_attachment(part)]
+        # Text after a forwarded message is not the sender's.
+        own = takewhile(lambda part: part.kind != "message", _list_content(message, 0))
+        parts = [part for part in islice(own, _MOST_PARTS) if part.text]
+        texts = {part.kind: part.text for part in reversed(parts)}
         return ParsedMail(
             message.get_content_type(),
             {name: _decode(value) for name, value in reversed(raw) if name in _TEXTS},
             {name: _read_addresses(raw, name) for name in _ADDRESSES},
-            _find_text(parts, "text/plain") or _remove_markup(_find_text(parts, "text/html")),
+            texts.get("text") or _remove_markup(texts.get("html", "")),
         )
     except _FAULTS as error:
         raise WrongFormatError(f"the e-mail is damaged: {error!s:.120}") from error
@@ -147,7 +151,7 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
     elif kind in _KINDS and not _is_attachment(part):
-        yield MailPart(_KINDS[kind], _read_text(part, kind))
+        yield MailPart(_KINDS[kind], _read_text(part))
     elif kind.startswith("multipart/"):
         # Without a boundary that occurs, its parts cannot be distinguished.
         yield MailPart("text", clean_text(str(payload or "")))
@@ -210,32 +214,12 @@ def _remove_markup(html: str, unseen: str = "blockquote, style, script, head") -
     return "" if page.body is None else page.body.text(separator="\n")
 
 
-def _list_parts(message: "Message[str, str]") -> Iterator["Message[str, str]"]:
-    """Yield the parts that have no subparts, and the attachments."""
-    waiting = [message]
-    for _ in range(_MOST_PARTS):
-        if not waiting:
-            return
-        part = waiting.pop()
-        inner = part.get_payload()
-        if isinstance(inner, list) and not _is_attachment(part):
-            waiting += [part for part in reversed(inner) if isinstance(part, Message)]
-        else:
-            yield part
-
-
 def _is_attachment(part: "Message[str, str]") -> bool:
     stated = str(part.get("Content-Disposition", ""))
     return stated.partition(";")[0].strip().lower() == "attachment"
 
 
-def _find_text(parts: Sequence["Message[str, str]"], kind: str) -> str:
-    return next((text for part in parts if (text := _read_text(part, kind))), "")
-
-
-def _read_text(part: "Message[str, str]", kind: str) -> str:
-    if part.get_content_type() != kind:
-        return ""
+def _read_text(part: "Message[str, str]") -> str:
     payload = part.get_payload(decode=True)
     raw = payload if isinstance(payload, bytes) else b""
     try:

@@ -7,17 +7,18 @@ YAML aliases share one value, so readers must also limit the text that they gene
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeGuard
 
 import yaml
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.errors import NoDocumentError, TooLargeError, WrongFormatError
+from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.markup import markdown
-from knowledge.documents.page import Block, BlockKind, Page, make_code
+from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, make_code
 from knowledge.documents.tables import write_rows
 
 Value = Mapping[str, Any]
@@ -31,51 +32,62 @@ _NUMBER = "\ue000"
 """Marks a number that the JSON encoder can write only as text."""
 
 
-def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Page]:
-    """Yield the pages of a description: an overview, then each operation.
-
-    Raises `NoDocumentError` if the data are not an API description.
-    """
-    document, warnings = parse_structured(data, is_json=is_json)
-    if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
-        raise NoDocumentError("it contains data, but is not an API description (OpenAPI)")
+def split_operations(
+    document: Value, source: str, warnings: tuple[str, ...] = ()
+) -> Iterator[Page]:
+    """Yield the pages of a description: an overview with the warnings, then each operation."""
     references = References(document)
-    yield replace(_write_overview(document, source), warnings=warnings)
-    for count, (method, path, operation) in enumerate(list_operations(document)):
-        if count == _MOST_OPERATIONS:
-            raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
-        yield _write_operation(document, references, method, path, operation, source)
-    yield from _write_other_schemas(document, references, source)
+    webhooks = (
+        (method, f"webhook {name}", webhook)
+        for method, name, webhook in list_operations(document, references, "webhooks")
+    )
+    listed = chain(list_operations(document, references), webhooks)
+    operations = list(islice(listed, _MOST_OPERATIONS + 1))
+    if len(operations) > _MOST_OPERATIONS:
+        raise TooLargeError(f"an API can have at most {_MOST_OPERATIONS} operations")
+    for page in chain(
+        [replace(_write_overview(document, operations, source), warnings=warnings)],
+        (_write_operation(document, references, *each, source) for each in operations),
+        _write_other_schemas(document, references, source),
+    ):
+        yield replace(page, left_out=references.take_left_out())
 
 
-def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
+def is_description(value: object) -> TypeGuard[Value]:
+    """Return whether a parsed file is an API description."""
+    return isinstance(value, dict) and ("openapi" in value or "swagger" in value)
+
+
+def list_operations(
+    document: Value, references: "References", key: str = "paths"
+) -> Iterator[tuple[str, str, Value]]:
     """Yield method, path and description of each operation, with the parameters of its path."""
-    for path, methods in _mapping(document, "paths").items():
-        methods = References(document).resolve(methods)
+    for path, methods in _mapping(document, key).items():
+        methods = references.resolve(methods)
         for method in _METHODS:
             operation = methods.get(method)
             if isinstance(operation, dict):
-                shared = methods.get("parameters")
-                own = operation.get("parameters")
-                parameters = [*_sequence(shared), *_sequence(own)]
+                parameters = [*_list(methods, "parameters"), *_list(operation, "parameters")]
                 yield method.upper(), str(path), {**operation, "parameters": parameters}
 
 
-def _write_overview(document: Value, source: str) -> Page:
+def _write_overview(
+    document: Value, operations: Sequence[tuple[str, str, Value]], source: str
+) -> Page:
     information = _mapping(document, "info")
     title = _text(information, "title") or "API"
     blocks = [Block(BlockKind.HEADING, title, 1, None), *_describe(information)]
     if version := _text(information, "version"):
         blocks.append(Block(BlockKind.TEXT, f"Version: {version}"))
-    servers = [_text(server, "url") for server in _sequence(document.get("servers"))]
-    host = _text(document, "host")
-    servers += [f"{host}{_text(document, 'basePath')}"] if host else []
-    if servers := [server for server in servers if server]:
-        blocks.append(Block(BlockKind.TEXT, f"Servers: {', '.join(f'`{url}`' for url in servers)}"))
+    servers = [_text(server, "url") for server in _list(document, "servers")]
+    if host := _text(document, "host"):
+        servers.append(f"{host}{_text(document, 'basePath')}")
+    if shown := ", ".join(f"`{server}`" for server in servers if server):
+        blocks.append(Block(BlockKind.TEXT, f"Servers: {shown}"))
     blocks += _write_security(document)
     rows = [
         (f"`{method} {path}`", _text(operation, "summary"))
-        for method, path, operation in list_operations(document)
+        for method, path, operation in operations
     ]
     if rows:
         blocks.append(Block(BlockKind.HEADING, "Operations", 2, "operations"))
@@ -87,20 +99,29 @@ def _write_security(document: Value) -> Iterator[Block]:
     schemes = _mapping(_mapping(document, "components"), "securitySchemes")
     schemes = schemes or _mapping(document, "securityDefinitions")
     for name, scheme in schemes.items():
-        if isinstance(scheme, dict):
-            parts = (_text(scheme, key) for key in ("type", "scheme", "in", "name", "description"))
-            yield Block(BlockKind.TEXT, f"Security {name}: {', '.join(filter(None, parts))}")
+        parts = (_text(scheme, key) for key in ("type", "scheme", "in", "name", "description"))
+        yield Block(BlockKind.TEXT, f"Security {name}: {', '.join(filter(None, parts))}")
 
 
 class References:
     """Resolves `$ref` within one document; external and circular references resolve to an empty
-    mapping.
+    mapping, and are counted as left out.
     """
 
     def __init__(self, document: Value) -> None:
         self._document = document
+        self._lost: set[str] = set()
+        self.left_out = LeftOutCounts()
         self.found: set[str] = set()
         """The targets of all references that were followed."""
+
+    def take_left_out(self) -> tuple[LeftOut, ...]:
+        """Return the content that was left out since the last call."""
+        for target in sorted(self._lost):
+            self.left_out.add("reference", "the target is not in the file", name=target)
+        taken = self.left_out.list()
+        self._lost, self.left_out = set(), LeftOutCounts()
+        return taken
 
     def resolve(self, value: object) -> Value:
         """Return the mapping that a value is or refers to, or an empty one."""
@@ -112,13 +133,14 @@ class References:
                 return value
             self.found.add(target)
             value = self._find(target)
+            if value is None:
+                self._lost.add(target)
         return {}
 
     def _find(self, target: str) -> object:
-        if not target.startswith("#/"):
-            return {}
-        value: object = self._document
-        for part in target[2:].split("/"):
+        start, *parts = target.split("/")
+        value: object = self._document if start == "#" else None
+        for part in parts:
             key = part.replace("~1", "/").replace("~0", "~")
             value = value.get(key) if isinstance(value, dict) else None
         return value
@@ -137,73 +159,77 @@ def _write_operation(
     if operation.get("deprecated") is True:
         blocks.append(Block(BlockKind.TEXT, f"`{name}` is deprecated."))
     blocks += _write_parameters(references, operation)
-    if body := references.resolve(operation.get("requestBody")):
-        blocks += _write_body(references, body)
     blocks += _write_responses(references, operation)
+    callbacks = len(_mapping(operation, "callbacks"))
+    references.left_out.add("callback", "callbacks of operations are not read", callbacks)
     interface = _text(_mapping(document, "info"), "title")
     tags = tuple(tag for tag in operation.get("tags") or () if isinstance(tag, str))
-    page = Page(source, name, tuple(blocks), description=summary, keywords=tags)
-    crumbs = tuple(filter(None, (interface, *tags[:1], name)))
-    return replace(page, name=f"{method}{path}", crumbs=crumbs)
+    return Page(
+        source,
+        name,
+        tuple(blocks),
+        name=f"{method}{path}",
+        crumbs=tuple(filter(None, (interface, *tags[:1], name))),
+        description=summary,
+        keywords=tags,
+    )
 
 
 def _write_parameters(references: References, operation: Value) -> Iterator[Block]:
-    rows: list[tuple[str, ...]] = []
-    body: Value | None = None
-    for parameter in map(references.resolve, _sequence(operation.get("parameters"))):
-        if parameter.get("in") == "body":
-            body = parameter
-            continue
-        stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
-        schema = {**references.resolve(parameter.get("schema") or parameter), **stated}
-        rows.append(
-            (
-                f"`{_text(parameter, 'name')}`",
-                _text(parameter, "in"),
-                name_type(references, schema),
-                "required" if parameter.get("required") is True else "optional",
-                _text(parameter, "description") or _text(schema, "description"),
-            )
-        )
+    """Yield the parameters and the body, which is one of the parameters in Swagger 2."""
+    parameters = [references.resolve(each) for each in _list(operation, "parameters")]
+    rows = [_write_parameter(references, each) for each in parameters if each.get("in") != "body"]
     if rows:
         yield Block(BlockKind.HEADING, "Parameters", 2, "parameters")
-        header = ("Parameter", "In", "Type", "Required", "Description")
-        yield Block(BlockKind.TABLE, write_rows(header, rows))
-    if body is not None:
-        yield from _write_body(references, body)
-        yield from _write_schema(references, body.get("schema"))
+        yield Block(BlockKind.TABLE, write_rows(_PARAMETER, rows))
+    bodies = [each for each in parameters if each.get("in") == "body"]
+    for body in (*bodies, references.resolve(operation.get("requestBody"))):
+        if body:
+            yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
+            yield from _describe(body)
+            yield from _write_content(references, body)
 
 
-def _write_body(references: References, body: Value) -> Iterator[Block]:
-    yield Block(BlockKind.HEADING, "Request body", 2, "request-body")
-    yield from _describe(body)
-    yield from _write_content(references, body)
+def _write_parameter(references: References, parameter: Value) -> tuple[str, ...]:
+    stated = {key: parameter[key] for key in ("deprecated", "example") if key in parameter}
+    media = next(iter(_mapping(parameter, "content").values()), parameter)
+    schema = {**references.resolve(_mapping(media, "schema") or parameter), **stated}
+    return (
+        f"`{_text(parameter, 'name')}`",
+        _text(parameter, "in"),
+        name_type(references, schema),
+        "required" if parameter.get("required") is True else "optional",
+        _text(parameter, "description") or _text(schema, "description"),
+    )
 
 
 def _write_content(references: References, holder: Value) -> Iterator[Block]:
-    for kind, media in _mapping(holder, "content").items():
-        if not isinstance(media, dict):
-            continue
-        yield Block(BlockKind.TEXT, f"Content type: `{kind}`")
-        yield from _write_schema(references, media.get("schema"))
-        examples = [media["example"]] if "example" in media else []
-        named = _mapping(media, "examples").values()
-        examples += [references.resolve(example).get("value") for example in named]
-        yield from (_write_example(example) for example in examples if example is not None)
+    """Yield the content of a body or a response, whose media type Swagger 2 does not state."""
+    is_content = "schema" in holder or "examples" in holder
+    contents = {**_mapping(holder, "content"), **({"": holder} if is_content else {})}
+    for kind, media in contents.items():
+        if kind:
+            yield Block(BlockKind.TEXT, f"Content type: `{kind}`")
+        yield from _write_schema(references, _mapping(media, "schema"))
+        examples = list(_mapping(media, "examples").values())
+        if kind:
+            examples = [references.resolve(example).get("value") for example in examples]
+        for example in (media.get("example"), *examples):
+            if example is not None:
+                yield _write_example(references, example)
 
 
 def _write_schema(references: References, schema: object) -> Iterator[Block]:
     resolved = references.resolve(schema)
     if not resolved:
         return
-    rows = list(list_fields(references, resolved))
-    if rows:
+    if rows := list(list_fields(references, resolved)):
         header = ("Field", "Type", "Required", "Description")
         yield Block(BlockKind.TABLE, write_rows(header, rows))
     else:
         yield Block(BlockKind.TEXT, f"Type: {name_type(references, resolved)}")
     if "example" in resolved:
-        yield _write_example(resolved["example"])
+        yield _write_example(references, resolved["example"])
 
 
 def _write_other_schemas(document: Value, references: References, source: str) -> Iterator[Page]:
@@ -219,14 +245,18 @@ def _write_other_schemas(document: Value, references: References, source: str) -
         yield Page(source, "Schemas", tuple(blocks), name="schemas", crumbs=("Schemas",))
 
 
-def _write_example(value: object) -> Block:
-    shown = value[:_LONGEST_EXAMPLE] if isinstance(value, str) else _write_json(value)
+def _write_example(references: References, value: object) -> Block:
+    shown = _write_scalar(value)
+    if len(shown) > _LONGEST_EXAMPLE:
+        reason = f"only the first {_LONGEST_EXAMPLE} characters are shown"
+        references.left_out.add("long example", reason)
+        shown = f"{shown[:_LONGEST_EXAMPLE]}…"
     return make_code(shown, "json")
 
 
 def _write_json(value: object) -> str:
-    """Return a value as JSON; a value that is too long, for example because of aliases, is
-    truncated.
+    """Return a value as JSON, of which no more than one piece exceeds the length of an example,
+    because aliases can make it endless.
     """
     written = ""
     encoder = json.JSONEncoder(
@@ -235,22 +265,28 @@ def _write_json(value: object) -> str:
     for piece in encoder.iterencode(value):
         written += piece.removeprefix(f'"{_NUMBER}').removesuffix(f'{_NUMBER}"')
         if len(written) > _LONGEST_EXAMPLE:
-            return f"{written[:_LONGEST_EXAMPLE]}…"
+            break
     return written
 
 
 def _write_responses(references: References, operation: Value) -> Iterator[Block]:
-    responses = _mapping(operation, "responses")
-    if not responses:
-        return
-    yield Block(BlockKind.HEADING, "Responses", 2, "responses")
+    if responses := _mapping(operation, "responses"):
+        yield Block(BlockKind.HEADING, "Responses", 2, "responses")
     for status, response in responses.items():
         resolved = references.resolve(response)
         description = _text(resolved, "description")
         yield Block(BlockKind.TEXT, f"Response `{status}`: {description}".rstrip(": "))
+        headers = [
+            _write_parameter(
+                references, {**references.resolve(header), "name": name, "in": "header"}
+            )
+            for name, header in _mapping(resolved, "headers").items()
+        ]
+        if headers:
+            yield Block(BlockKind.TABLE, write_rows(("Header", *_PARAMETER[1:]), headers))
+        links = len(_mapping(resolved, "links"))
+        references.left_out.add("link", "links between operations are not read", links)
         yield from _write_content(references, resolved)
-        if resolved.get("schema") is not None:
-            yield from _write_schema(references, resolved["schema"])
 
 
 def _write_scalar(value: object) -> str:
@@ -270,7 +306,8 @@ def _mapping(holder: object, key: str) -> Value:
     return value if isinstance(value, dict) else {}
 
 
-def _sequence(value: object) -> list[Value]:
+def _list(holder: object, key: str) -> list[Value]:
+    value = holder.get(key) if isinstance(holder, dict) else None
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -280,9 +317,15 @@ def _text(holder: object, key: str) -> str:
 
 
 _DEEPEST_REFERENCE = 16
-_DEEPEST_FIELD = 3
+_DEEPEST_FIELD = 5
 _MOST_FIELDS = 200
 _MOST_VALUES = 50
+_TOO_MANY = f"only the first {_MOST_FIELDS} fields of a schema are shown"
+_TOO_DEEP = f"fields are shown at most {_DEEPEST_FIELD} levels deep"
+_COMBINED = ("allOf", "oneOf", "anyOf")
+_INNER = {"items": "[]", "additionalProperties": ".*"}
+"""The schemas of the values in an array or a map, by the sign after the name of the field."""
+_PARAMETER = ("Parameter", "In", "Type", "Required", "Description")
 
 
 _LIMITS = {
@@ -328,37 +371,53 @@ def list_fields(references: References, schema: Value) -> Iterator[tuple[str, st
     nested ones.
     """
     left = _MOST_FIELDS
-    waiting: list[tuple[str, Value, int]] = [("", schema, 0)]
+    waiting: list[tuple[str, Value, tuple[int, ...]]] = [("", schema, (id(schema),))]
     while waiting:
-        prefix, current, depth = waiting.pop()
+        prefix, current, outer = waiting.pop()
         for name, field, is_required in _own_fields(references, current):
             left -= 1
             if left < 0:
-                return
-            description = field.get("description")
+                references.left_out.add("field", _TOO_MANY)
+                continue
             yield (
                 f"`{prefix}{name}`",
                 name_type(references, field),
                 "required" if is_required else "optional",
-                description if isinstance(description, str) else "",
+                _text(field, "description"),
             )
-            inner = references.resolve(field.get("items")) or field
-            if depth < _DEEPEST_FIELD - 1 and (inner.get("properties") or inner.get("allOf")):
-                sign = "[]." if field.get("items") else "."
-                waiting.append((f"{prefix}{name}{sign}", inner, depth + 1))
+            inner, signs = _find_values(references, field)
+            if id(inner) in outer:
+                continue
+            if len(outer) < _DEEPEST_FIELD:
+                waiting.append((f"{prefix}{name}{signs}.", inner, (*outer, id(inner))))
+            else:
+                count = sum(1 for _ in _own_fields(references, inner))
+                references.left_out.add("field", _TOO_DEEP, count)
+
+
+def _find_values(references: References, schema: Value) -> tuple[Value, str]:
+    """Return the schema of the values in arrays and maps, and the signs of these."""
+    signs = ""
+    for _ in range(_DEEPEST_FIELD):
+        for key, sign in _INNER.items():
+            if values := references.resolve(schema.get(key)):
+                schema, signs = values, f"{signs}{sign}"
+    return schema, signs
 
 
 def _own_fields(references: References, schema: Value) -> Iterator[tuple[str, Value, bool]]:
     items = references.resolve(schema.get("items"))
     whole = [items if schema.get("type") == "array" else schema]
-    for key in ("allOf", "oneOf", "anyOf"):
-        parts = whole[0].get(key)
-        whole += [references.resolve(part) for part in parts] if isinstance(parts, list) else []
+    known = {id(whole[0])}
     for part in whole:
+        for inner in (each for key in _COMBINED for each in _list(part, key)):
+            resolved = references.resolve(inner)
+            if id(resolved) not in known:
+                known.add(id(resolved))
+                whole.append(resolved)
         required = part.get("required")
         names = required if isinstance(required, list) else []
-        properties = part.get("properties")
-        for name, field in properties.items() if isinstance(properties, dict) else ():
+        for name, field in _mapping(part, "properties").items():
             yield str(name), references.resolve(field), name in names
 
 
@@ -397,11 +456,12 @@ _Loader.add_multi_constructor("", _ignore_tag)
 
 def parse_structured(data: bytes, *, is_json: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the value of a JSON or YAML text, and warnings; raise a `ReadingError`."""
-    if len(data) > _MOST_BYTES:
-        raise TooLargeError(f"a data file can have at most {_MOST_BYTES} bytes, found {len(data)}")
+    if len(data) > _MOST_BYTES and not is_json:
+        raise TooLargeError(f"a YAML file can have at most {_MOST_BYTES} bytes, found {len(data)}")
     text, warnings = decode(data)
     kind = "JSON" if is_json else "YAML"
     try:
+        # Not with orjson: it crashes where a limit of memory ends, instead of an error.
         value = json.loads(text, parse_float=Decimal) if is_json else yaml.load(text, _Loader)  # noqa: S506 - safe
     except RecursionError as error:
         raise WrongFormatError(f"the {kind} is nested too deeply") from error

@@ -183,7 +183,7 @@ class _AsciiDocReader:
         is_met = is_met is (kind != "ifndef")
         if all(self._conditions) and not is_met:
             name = f"{kind} {target or text}"
-            self.left_out.add("part", "the document does not meet its condition", name=name)
+            self.left_out.add("part", "the document does not meet the condition", name=name)
         self._conditions.append(is_met)
         return all(self._conditions)
 

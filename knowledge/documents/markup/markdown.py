@@ -87,7 +87,7 @@ _CONTENTS = re.compile(
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
 _SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
-_GENERATED = "its text is only generated when the website is built"
+_GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
     r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
     r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",

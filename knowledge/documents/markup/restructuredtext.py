@@ -54,8 +54,8 @@ _OMITTED = {
     "include": "other files are not included",
     "raw": "raw output is not read",
     "autosummary": "generated from code",
-    "image": "its options cannot be read",
-    "figure": "its options cannot be read",
+    "image": "the options cannot be read",
+    "figure": "the options cannot be read",
 }
 """Directives that are left out, with the reason."""
 _LISTINGS = frozenset(
@@ -157,7 +157,7 @@ def _read_directive(
         return []
     if name in _CONDITIONAL:
         if name == "ifconfig" or not _check_tags(argument):
-            reason = "its condition does not hold for HTML, or cannot be checked"
+            reason = "the condition does not hold for HTML, or cannot be checked"
             left_out.add("directive", reason, name=f"{name} {argument}"[:_LONGEST_NAME])
             return []
         argument = ""

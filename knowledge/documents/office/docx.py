@@ -55,7 +55,7 @@ _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
 _DRAWN = frozenset({"background", "anchor", "pict", "txbxContent"})
 _ENDS_OF_SENTENCES = (".", ",", ";", ":", "!", "?")
-_CONTENTS = "the headings that it repeats are read"
+_CONTENTS = "the headings themselves are read"
 
 
 class _DocxWriter:

@@ -26,7 +26,7 @@ from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
 from knowledge.documents.readers import read_inner_file
 from knowledge.documents.tables import Cell, write_table
 
-NO_VALUES = "the file stores no values of it"
+NO_VALUES = "the file stores no values"
 """The reason for which a chart is counted as left out."""
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20

@@ -18,7 +18,7 @@ from knowledge.documents.page import LeftOutCounts
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
 _DECIMAL = frozenset({"decimal", "decimalZero"})
-_UNKNOWN = "its numbering format is not supported; it is written in digits"
+_UNKNOWN = "written in digits, because the numbering format is not supported"
 _CHINESE = frozenset(
     {"chineseCounting", "chineseCountingThousand", "japaneseCounting", "taiwaneseCounting"}
     | {"taiwaneseCountingThousand", "\u4e00, \u4e8c, \u4e09, ..."}

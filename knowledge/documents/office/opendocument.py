@@ -52,7 +52,7 @@ from knowledge.documents.tables import (
 
 _EXPECTED = "an OpenDocument file"
 _BODIES = frozenset({"spreadsheet", "presentation", "text", "drawing", "chart"})
-_FORMULA = ("formula", "the file stores no result of it: save it in LibreOffice")
+_FORMULA = ("formula", "the file stores no result: save it in LibreOffice")
 _MOST_COPIES = 200_000
 """Maximum number of cells of repeated rows."""
 _FIELDS_OF_PAGES = frozenset(

@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset(
 )
 _COUNTED = {
     "annotation": ("comment", "comments of reviewers are not text of the document"),
-    "table-of-content": ("table of contents", "the headings that it repeats are read"),
+    "table-of-content": ("contents list", "the headings themselves are read"),
 }
 _FAMILIES = {"p": "paragraph", "h": "paragraph", "table": "table"}
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})

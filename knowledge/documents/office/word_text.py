@@ -353,7 +353,7 @@ class TextReader:
         if name in _BUTTONS:
             return " ".join(words[2:])
         if name and name not in _FIELDS_WITHOUT_TEXT:
-            reason = "the file stores no result of it: update the fields in Word and save the file"
+            reason = "the file stores no result: update the fields in Word and save the file"
             self._left_out.add("field", reason, name=name)
         return ""
 

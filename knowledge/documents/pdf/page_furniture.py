@@ -35,7 +35,7 @@ _CONTENTS = "contents line"
 _REASONS = {
     _HEAD: "repeated at the edges of pages",
     _PAGE: "part of the layout of pages",
-    _CONTENTS: "repeats titles of the document",
+    _CONTENTS: "titles of the document in a table of contents",
 }
 _LEAST_CONTENTS = 3
 _ENTRY_LINES = 2

@@ -237,7 +237,7 @@ async def test_limits_of_pages_and_depth_are_kept_and_said(
 
     assert counts(few) == (1, 3, 0)
     assert [reason for _, reason in few.warnings] == [
-        "the crawl ended after 4 pages; 1 further addresses were found but not opened"
+        "the crawl ended after 4 pages; further addresses that were found but not opened: 1"
     ]
 
 

@@ -84,7 +84,7 @@ async def test_lines_that_fail_for_one_reason_are_one_note_with_their_number(des
     assert reason.startswith("expected the keys")
     assert other[0] == "questions.jsonl:27"
     assert source == "questions.jsonl"
-    assert repeated == f"25 more of its lines could not be read for this reason: {reason}"
+    assert repeated == f"25 further lines could not be read for this reason: {reason}"
 
 
 def embed_until_killed(documents: Path, data: Path) -> list[str]:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from knowledge.documents.errors import NoTextError, UnknownShapeError, WrongFormatError
+from knowledge.documents.errors import NoTextError, WrongFormatError
 from knowledge.documents.interchange import json_lines
 from knowledge.documents.page import BlockKind, Page
 
@@ -68,7 +68,7 @@ def test_a_unit_has_its_label_before_its_title() -> None:
 
 
 def test_an_unknown_shape_names_the_keys_found_and_expected() -> None:
-    with pytest.raises(UnknownShapeError, match=r"page_id, markdown; or .*found body, name"):
+    with pytest.raises(WrongFormatError, match=r"page_id, markdown; or .*found body, name"):
         read(name="x", body="y")
 
 

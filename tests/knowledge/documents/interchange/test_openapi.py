@@ -144,9 +144,11 @@ def test_schemas_that_no_operation_uses_are_a_page() -> None:
 
 
 def test_data_that_describe_no_interface_are_no_document() -> None:
-    with pytest.raises(NoDocumentError, match="not an API description"):
+    with pytest.raises(NoDocumentError, match="no published articles"):
         pages_of(b'{"name": "openapi"}')
-    with pytest.raises(NoDocumentError, match="nor an API description"):
+    with pytest.raises(NoDocumentError, match="or API description"):
+        pages_of(b"name: openapi", "a.yaml")
+    with pytest.raises(NoDocumentError, match="or API description"):
         formats.refuse_other_data(b'{"name": "package"}')
 
 
@@ -169,6 +171,89 @@ def test_a_tag_of_another_program_is_ignored_and_never_executed() -> None:
     (page,) = pages_of(text, "a.yaml")
 
     assert page.title == "Desk"
+
+
+def read_body(schema: object, **media: object) -> Page:
+    content = {"application/json": {"schema": schema, **media}}
+    operation = {"requestBody": {"content": content}}
+    document = {"openapi": "3.1.0", "paths": {"/a": {"post": operation}}}
+    return pages_of(json.dumps(document).encode())[1]
+
+
+def nest(depth: int) -> dict[str, object]:
+    return {"properties": {f"level{depth}": nest(depth - 1) if depth else {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "left_out"),
+    [
+        (
+            {"properties": {f"f{n}": {"type": "string"} for n in range(203)}},
+            "3 fields left out: only the first 200 fields of a schema are shown",
+        ),
+        (nest(6), "1 field left out: fields are shown at most 5 levels deep"),
+        (
+            {"properties": {"a": {"$ref": "b.yaml"}, "c": {"$ref": "#/x"}}},
+            "2 references left out (#/x, b.yaml): the target is not in the file",
+        ),
+    ],
+)
+def test_fields_beyond_the_limits_are_counted(schema: object, left_out: str) -> None:
+    assert [str(part) for part in read_body(schema).left_out] == [left_out]
+
+
+def test_an_example_that_is_too_long_is_cut_and_counted() -> None:
+    page = read_body({"type": "string"}, example="x" * 30_000)
+
+    assert "x…" in page.content
+    assert [part.what for part in page.left_out] == ["long example"]
+
+
+def test_a_schema_that_contains_itself_is_shown_once_and_nothing_of_it_is_missing() -> None:
+    tree = {"properties": {"name": {"type": "string"}, "children": {"items": {"$ref": "#/$/T"}}}}
+    operation = {"requestBody": {"content": {"a/b": {"schema": {"$ref": "#/$/T"}}}}}
+    document = {"openapi": "3.1.0", "$": {"T": tree}, "paths": {"/a": {"post": operation}}}
+
+    page = pages_of(json.dumps(document).encode())[1]
+
+    assert (page.content.count("`name`"), page.left_out) == (1, ())
+
+
+def test_fields_of_inherited_schemas_maps_and_nested_arrays_are_shown() -> None:
+    amount = {"properties": {"amount": {"type": "number"}}}
+    base = {"allOf": [{"properties": {"id": {"type": "string"}}}]}
+    schema = {
+        "allOf": [base],
+        "properties": {
+            "prices": {"type": "object", "additionalProperties": amount},
+            "grid": {"type": "array", "items": {"type": "array", "items": amount}},
+        },
+    }
+
+    content = read_body(schema).content
+
+    assert all(f"`{name}`" in content for name in ("id", "prices.*.amount", "grid[][].amount"))
+
+
+def test_headers_examples_of_swagger_2_and_webhooks_are_shown_and_callbacks_counted() -> None:
+    response = {
+        "description": "Sent.",
+        "headers": {"X-Left": {"type": "integer", "description": "Messages left."}},
+        "examples": {"application/json": {"id": "m-1"}},
+    }
+    operation = {"responses": {"200": response}, "callbacks": {"sent": {}}}
+    document = {
+        "swagger": "2.0",
+        "paths": {"/send": {"post": operation}},
+        "webhooks": {"delivered": {"post": {"summary": "A message arrived."}}},
+    }
+
+    _, send, webhook = pages_of(json.dumps(document).encode())
+
+    assert "| `X-Left` | header | integer | optional | Messages left. |" in send.content
+    assert '"id": "m-1"' in send.content
+    assert [part.what for part in send.left_out] == ["callback"]
+    assert (webhook.title, webhook.description) == ("POST webhook delivered", "A message arrived.")
 
 
 def test_aliases_that_multiply_are_cut() -> None:

@@ -498,9 +498,7 @@ def test_a_chart_without_stored_values_is_counted() -> None:
 
     page = read_body(drawing, chart1__xml=re.sub(stored, "", CHART))
 
-    assert list(map(str, page.left_out)) == [
-        "1 chart left out (Pumps): the file stores no values of it"
-    ]
+    assert list(map(str, page.left_out)) == ["1 chart left out (Pumps): the file stores no values"]
 
 
 def test_the_values_of_a_chart_are_those_of_its_labels() -> None:
