@@ -16,9 +16,9 @@ from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
     SPACING,
+    AppliedSheets,
     Declarations,
     FindFile,
-    apply_stylesheets,
 )
 from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
@@ -44,6 +44,9 @@ _BULLETS = tuple("•◦▪‣·■●○–—-")
 _EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
 _EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
 _NOT_READ = "pages, recordings and programs inside a page are not read"
+_NOT_APPLIED = (
+    "comparing it with all elements of the page takes too long, so text that it hides is shown"
+)
 _NO_SIZE = ("0", "1")
 _LEAST_WORDS = 5
 _LONGEST_NAME = 100
@@ -57,10 +60,9 @@ class _Removal:
         self.words = 0
         self._tree = tree
         self._is_book = is_book
-        self._ruled, is_complete = apply_stylesheets(tree, find_file, is_book=is_book)
-        self._has_generated = any(place in ("before", "after") for _, place in self._ruled)
+        self._sheets = AppliedSheets(tree, find_file, is_book=is_book)
+        self.left_out.add("style rule", _NOT_APPLIED, self._sheets.unapplied)
         self._counters = Counters()
-        self._has_stylesheets = not is_complete
         self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 
@@ -75,7 +77,7 @@ class _Removal:
                 self._keep_or_hide_text(node, outer, hidden)
             elif (inner := self._inside(node, outer, depth)) is not None:
                 children = list(node.iter(include_text=True))
-                if self._has_generated:
+                if self._sheets.generates_text:
                     self._generate(node, "before", inner, depth)
                     stack.append((node, inner, depth, True))
                 stack.extend((child, inner, depth + 1, False) for child in reversed(children))
@@ -99,14 +101,14 @@ class _Removal:
 
     def _inside(self, node: LexborNode, outer: Appearance, depth: int) -> Appearance | None:
         tag, attributes = node.tag or "", node.attributes
-        styles = compute_styles(tag, attributes, self._ruled.get((node.mem_id, ""), {}))
+        styles = compute_styles(tag, attributes, self._sheets.find(node))
         is_heading = tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
         inner = appearance_inside(
             outer,
             tag,
             attributes,
             styles,
-            has_stylesheets=self._has_stylesheets,
+            has_stylesheets=not self._sheets.is_complete,
             may_be_moved=self._is_book and bool(is_heading),
         )
         if tag in _WHOLE:
@@ -120,7 +122,7 @@ class _Removal:
             _state_styles(node, styles)
         if not outer.is_code:
             self._set_apart(node, styles)
-        if self._has_generated:
+        if self._sheets.generates_text:
             self._counters.enter(depth, tag, attributes, styles)
         return inner
 
@@ -141,12 +143,11 @@ class _Removal:
 
     def _generate(self, node: LexborNode, place: str, outer: Appearance, depth: int) -> None:
         """Insert the text that style sheets generate before or after the content of an element."""
-        ruled = self._ruled.get((node.mem_id, place))
-        if ruled is None or outer.is_code or node.tag in _EMPTY:
+        styles = compute_styles("", {}, self._sheets.find(node, place))
+        if not styles or outer.is_code or node.tag in _EMPTY:
             return
-        styles = compute_styles("", {}, ruled)
         inner = appearance_inside(outer, "", {}, styles)
-        around = compute_styles("", {}, self._ruled.get((node.mem_id, AT_FIRST), {}))
+        around = compute_styles("", {}, self._sheets.find(node, AT_FIRST))
         element = appearance_inside(outer, "", {}, around)
         is_hidden = element is None or not element.shows_text
         if is_hidden or inner is None or styles.get("content", "none") in ("none", "normal"):

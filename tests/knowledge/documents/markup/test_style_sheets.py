@@ -162,3 +162,21 @@ def test_white_text_on_a_background_that_a_file_sets_is_read() -> None:
     markup = "<link rel=stylesheet href=a.css><div class=hero><h1>Shown</h1></div><p>SECRET"
 
     assert read(markup, a=".hero{background:#003}h1,p{color:#fff}") == "# Shown"
+
+
+@pytest.mark.parametrize(
+    ("css", "markup"),
+    [
+        (":not(.x) " * 9 + "p{display:none}", "<div>" * 1000 + "<p>Shown."),
+        ("p:nth-child(2n){display:none}" * 99, "<p></p>" * 9000 + "<p>Shown."),
+        ("body:has(b) p, b ~ p{display:none}", "<p></p>" * 40_000 + "<p>Shown."),
+        ("p{display:none}" * 9000, "<p></p>" * 9000 + "<p class=z>Shown."),
+    ],
+)
+def test_rules_that_would_take_too_long_are_counted(css: str, markup: str) -> None:
+    css += "[class=z]{display:block!important}.internal{display:none}"
+    page = html.read(f"<style>{css}</style>{markup}<p class=internal>SECRET".encode(), "a.html")
+
+    assert page.content == "Shown."
+    (left_out,) = page.left_out
+    assert left_out.what == "style rule"
