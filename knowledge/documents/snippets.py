@@ -14,7 +14,7 @@ import os
 import posixpath
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import unescape
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -25,6 +25,7 @@ from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
 from knowledge.documents.furniture import WEBSITES
+from knowledge.documents.markup.fences import Fences, describe_code, take_options
 from knowledge.documents.page import make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
@@ -51,7 +52,6 @@ _BRACED = re.compile(
     r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})((?:[ \t][^{}\n]{0,500})?)\*\}[ \t]{0,80}\Z"
 )
 _CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
-_CODE_FENCE = re.compile(r"[ \t>]{0,40}(`{3,20}|~{3,20})")
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
 _LINES = re.compile(r"[\d:, ]{1,200}\Z")
@@ -59,15 +59,13 @@ _MOST_SNIPPETS = 100
 _LARGEST_SNIPPET = 256 * 1024
 
 Warn = Callable[[str], None]
-_FENCED = re.compile(
-    r"([ \t]{0,80})(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
-)
 _DIRECTIVE = re.compile(
-    r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
+    r"([ \t]{0,80})(?:(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}|\.\.[ \t]{1,20}literalinclude::)"
+    r"[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
 )
-_OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
 _RANGE = re.compile(r"(\d{0,7})([:-]?)(\d{0,7})\Z")
 _MOST_RANGES = 50
+_MOST_OPTIONS = 50
 _BORDERS = (
     ("start-after", True, 1), ("start-at", True, 0),
     ("end-before", False, 0), ("end-at", False, 1),
@@ -174,14 +172,14 @@ class _Snippets:
 
     def resolve(self, lines: list[str]) -> Iterator[str]:
         in_block = False
-        code: str | None = None
+        fences = Fences()
         for line in lines:
             bare = line.rstrip("\r")
-            code = _follow_fence(code, bare)
+            fences.follow(bare)
             if (single := _LINE.match(bare)) is not None:
                 yield from self._find(single[2], single[1])
             elif (braced := _BRACED.match(bare)) is not None:
-                yield from self._find_braced(*braced.groups(), is_fenced=code is not None)
+                yield from self._find_braced(*braced.groups(), is_fenced=bool(fences.open))
             elif _FENCE.match(bare) is not None:
                 in_block = not in_block
             elif in_block:
@@ -191,13 +189,10 @@ class _Snippets:
                 yield line
 
     def _find(self, reference: str, indent: str) -> Iterator[str]:
-        if reference.startswith(";"):
-            return
         name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
-        text = self.find_text(name)
-        if text is None:
-            return
-        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+        text = self.find_text(name) if not reference.startswith(";") else None
+        if text is not None:
+            yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
 
     def _find_braced(
         self, indent: str, name: str, options: str, *, is_fenced: bool
@@ -208,14 +203,11 @@ class _Snippets:
             return
         chosen = _CHOSEN_LINES.search(options)
         lines = text.split("\n")
-        if chosen is not None:
-            lines = _take_lines(lines, chosen[1])
-        lines = list(_take_part(lines, ""))
+        lines = list(_take_part(lines if chosen is None else _take_lines(lines, chosen[1]), ""))
         suffix = PurePosixPath(name).suffix.lower()
-        if is_fenced or suffix in _MARKDOWN:
-            yield from (f"{indent}{line}" for line in lines)
-        else:
-            yield from _write_fence(indent, lines, {"language": suffix[1:]})
+        if not is_fenced and suffix not in _MARKDOWN:
+            lines = make_code("\n".join(lines), suffix[1:]).text.split("\n")
+        yield from (f"{indent}{line}" for line in lines)
 
     def find_text(self, name: str) -> str | None:
         """Return the text of a file to which the page refers, or None with a warning."""
@@ -251,35 +243,13 @@ def read_with_snippets(
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))
-    included = replace_literal_includes(lines, snippets.find_text)
+    included = _replace_literal_includes(lines, snippets.find_text)
     return "\n".join(included).encode()
 
 
 def find_repository(folder: Path) -> Path | None:
     """Return the root of the repository's working copy that contains a folder, or None."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-
-
-def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
-    """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
-    code.
-    """
-    at = 0
-    while at < len(lines):
-        bare = lines[at].rstrip("\r")
-        fenced, directive = _FENCED.match(bare), _DIRECTIVE.match(bare)
-        if fenced is None and directive is None:
-            yield lines[at]
-            at += 1
-            continue
-        options, at = _read_options(lines, at + 1)
-        if fenced is not None:
-            at = _skip_fence(lines, at, fenced[2])
-            options.setdefault("language", PurePosixPath(fenced[3]).suffix[1:])
-            yield from _write_fence(fenced[1], _find(fenced[3], options, read), options)
-        elif directive is not None:
-            options.setdefault("language", PurePosixPath(directive[2]).suffix[1:])
-            yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
 def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
@@ -301,12 +271,28 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
     return beside
 
 
-def _follow_fence(fence: str | None, line: str) -> str | None:
-    """Return the code fence that is open after a line, or None."""
-    mark = _CODE_FENCE.match(line)
-    if mark is None or fence is None:
-        return fence if mark is None else mark[1]
-    return None if mark[1].startswith(fence) else fence
+def _replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
+    """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
+    code.
+    """
+    at = 0
+    while at < len(lines):
+        match = _DIRECTIVE.match(lines[at].rstrip("\r"))
+        at += 1
+        if match is None:
+            yield lines[at - 1]
+            continue
+        indent, fence, name = match.groups()
+        following = lines[at : at + _MOST_OPTIONS]
+        options, rest = take_options(following)
+        closing = next((place for place, line in enumerate(rest[:3]) if line.strip() == fence), -1)
+        at += len(following) - len(rest) + closing + 1
+        text = read(name.lstrip("/"))
+        if text is not None:
+            code = _cut_part(text.split("\n"), options)
+            language = options.get("language", PurePosixPath(name).suffix[1:])
+            written = _write_code(language, code, options, is_fenced=fence is not None)
+            yield from (indent + line for line in written)
 
 
 def _take_part(lines: list[str], part: str) -> Iterator[str]:
@@ -328,32 +314,6 @@ def _take_section(lines: list[str], name: str) -> Iterator[str]:
             is_inside = match[1] == "start"
         elif is_inside:
             yield line
-
-
-def _read_options(lines: Sequence[str], at: int) -> tuple[dict[str, str], int]:
-    options: dict[str, str] = {}
-    while at < len(lines):
-        option = _OPTION.match(lines[at].rstrip("\r"))
-        if option is None:
-            break
-        options[option[1]] = option[2].strip()
-        at += 1
-    return options, at
-
-
-def _skip_fence(lines: Sequence[str], at: int, fence: str) -> int:
-    """Return the index of the line after the closing fence; an unclosed fence ends with its
-    options.
-    """
-    for place in range(at, min(at + 3, len(lines))):
-        if lines[place].strip() == fence:
-            return place + 1
-    return at
-
-
-def _find(name: str, options: dict[str, str], read: Read) -> list[str] | None:
-    text = read(name.lstrip("/"))
-    return None if text is None else _cut_part(text.split("\n"), options)
 
 
 def _cut_part(lines: list[str], options: dict[str, str]) -> list[str]:
@@ -380,24 +340,14 @@ def _take_lines(lines: list[str], ranges: str) -> list[str]:
     return chosen
 
 
-def _write_fence(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
-    if code is None:
-        return
-    caption = options.get("caption", "").replace('"', "'")
-    title = f' title="{caption}"' if caption else ""
-    block = make_code("\n".join(code), f"{options.get('language', '')}{title}")
-    yield from (indent + line for line in block.text.split("\n"))
-
-
-def _write_directive(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
-    if code is None:
-        return
-    yield f"{indent}.. code-block:: {options.get('language') or 'text'}"
-    if options.get("caption"):
-        yield f"{indent}   :caption: {options['caption']}"
-    yield ""
-    yield from (f"{indent}   {line}" for line in code)
-    yield ""
+def _write_code(
+    language: str, code: Sequence[str], options: Mapping[str, str], *, is_fenced: bool
+) -> Sequence[str]:
+    if is_fenced:
+        return make_code("\n".join(code), describe_code(language, options)).text.split("\n")
+    caption = [f"   :caption: {options['caption']}"] if options.get("caption") else []
+    lines = (f"   {line}" for line in code)
+    return [f".. code-block:: {language or 'text'}", *caption, "", *lines, ""]
 
 
 def _load_pictures(nearby: _Nearby, data: bytes) -> dict[str, bytes]:

@@ -24,6 +24,7 @@ from markdown_it.utils import OptionsDict
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup.fences import Fences, describe_code, mark_code, take_options
 from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, first_heading
@@ -52,9 +53,6 @@ _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
-_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
-_OPTION_LINE = re.compile(r"[ \t]*:[\w-]{1,40}:(?:[ \t]|\Z)")
-_OPTION = re.compile(r"^[ \t]*:(alt|caption):[ \t]{1,20}([^\"\n]{1,500})$", re.MULTILINE)
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
 _ENGINES = frozenset({"r", "python", "bash", "sh", "sql", "julia", "ojs", "js", "mermaid", "dot"})
 """Languages of code that R Markdown and Quarto run (`{python}`)."""
@@ -74,7 +72,6 @@ _UNSHOWN = re.compile(
     r"select|style|svg|template|textarea|title|video|xmp)\b",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _CONTAINER = re.compile(
     r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}"
     r"(?:(?P<name>[\w:.+-]{1,60})|\{(?P<directive>[\w:+-]{1,60})\})?"
@@ -380,9 +377,8 @@ def _describe_fence(info: str) -> str:
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     """Write a fence that is a directive of a documentation generator, such as a box or a tab."""
-    match = _OPTION_LINES.match(content)
-    body = content if match is None else content[match.end() :]
-    options = dict(_OPTION.findall("" if match is None else match[0]))
+    options, lines = take_options(content.split("\n"))
+    body = "\n".join(lines)
     if name in _LEFT_OUT:
         return ""
     if name in _ENGINES:
@@ -390,11 +386,10 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     if name == "list-table":
         return _write_list_table(argument, body, env)
     if name in _LISTINGS:
-        caption = options.get("caption")
-        return _write_code(f'{argument} title="{caption.strip()}"' if caption else argument, body)
+        return _write_code(describe_code(argument, options), body.lstrip("\n"))
     inside = {**env, "depth": env.get("depth", 0) + 1}
     if name in _FIGURES:
-        alt = escape(options.get("alt", "").strip())
+        alt = escape(options.get("alt", ""))
         caption = _write_html(body, inside)
         figure = f'<figure><img src="{escape(argument)}" alt="{alt}">'
         return f"{figure}<figcaption>{caption}</figcaption></figure>\n" if caption else figure
@@ -440,7 +435,7 @@ def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
     marks = map(_HIGHLIGHT.match, lines)
     last = max((at for at, mark in enumerate(marks) if mark and mark[1]), default=-1)
     is_open = False
-    for at, (line, is_code) in enumerate(_mark_code(lines)):
+    for at, (line, is_code) in enumerate(mark_code(lines)):
         mark = None if is_code else _HIGHLIGHT.match(line)
         if mark is not None and at <= last and bool(mark[1]) is is_open:
             is_open = not is_open
@@ -451,14 +446,13 @@ def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines without MDX imports, exports and comments (`{/* ... */}`)."""
     last = max((at for at, line in enumerate(lines) if "*/}" in line), default=-1)
-    fence: str | None = None
+    fences = Fences()
     is_module = is_comment = False
     for at, line in enumerate(lines):
-        mark = None if is_comment else _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and ("{/*" in line or is_comment) and at <= last:
+        is_code = not is_comment and fences.follow(line)
+        if not is_code and ("{/*" in line or is_comment) and at <= last:
             line, is_comment = _cut_comments(line, is_comment=is_comment)
-        elif fence is None and (is_module or _MODULE.match(line)):
+        elif not is_code and (is_module or _MODULE.match(line)):
             is_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
             continue
         yield line
@@ -481,7 +475,7 @@ def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[st
     footnotes: dict[str, list[str]] = {}
     others: list[str] = []
     current: list[str] | None = None
-    for line, is_code in _mark_code(lines):
+    for line, is_code in mark_code(lines):
         if current is not None and _continues(current[-1], line):
             current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
             continue
@@ -518,7 +512,7 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
             waiting.extend(name for line in note for name in _find_marks(line))
             yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
 
-    for line, is_code in _mark_code(lines):
+    for line, is_code in mark_code(lines):
         item = _ITEM.match(line)
         if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
             yield from write()
@@ -561,36 +555,33 @@ def _blank_code(line: str) -> str:
 def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines with notes and tabs as definitions of a title and its content."""
     notes: list[_Note] = []
-    fence: str | None = None
+    fences = Fences()
     is_in_list = False
     for line in lines:
         indent = _count_indent(line)
         while notes and line.strip() and indent <= notes[-1].read:
-            yield from _end_note(notes.pop(), fence)
-            fence = None
+            yield from _end_note(notes.pop(), fences)
         if notes and line.strip() and notes[-1].inside is None:
             notes[-1].inside = indent
         shift = sum(note.inside - note.read for note in notes if note.inside is not None)
         line = _dedent(line, shift)
-        mark = _FENCE.match(line)
-        title = _find_note(line) if fence is None and mark is None else ""
+        title = "" if fences.follow(line) else _find_note(line)
         if title and (is_in_list or indent - shift < 4):
             notes.append(_Note(indent, line[: indent - shift]))
             title = _make_parser().renderInline(title, {"page": ""})
             yield from ("", f"{notes[-1].written}<dl><dt>{title}</dt><dd>", "")
             continue
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and line.strip():
+        if not fences.open and line.strip():
             is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
         yield line
     for note in reversed(notes):
-        yield from _end_note(note, fence)
-        fence = None
+        yield from _end_note(note, fences)
 
 
-def _end_note(note: _Note, fence: str | None) -> tuple[str, ...]:
-    """Return the lines that close a note, and a code fence in it that is still open."""
-    return (f"{note.written}{fence or ''}", f"{note.written}</dd></dl>", "")
+def _end_note(note: _Note, fences: Fences) -> Iterator[str]:
+    """Yield the lines that close a note, and a code fence in it that is still open."""
+    yield from (f"{note.written}{fences.open}", f"{note.written}</dd></dl>", "")
+    fences.open = ""
 
 
 def _find_note(line: str) -> str:
@@ -610,18 +601,17 @@ def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
     with the indentation of their tags.
     """
     opened: list[list[int]] = []
-    fence: str | None = None
+    fences = Fences()
     for line in _separate_tags(lines):
-        is_tag = fence is None and _COMPONENT_LINE.match(line) is not None
+        is_tag = not fences.open and _COMPONENT_LINE.match(line) is not None
         indent = _count_indent(line)
         if is_tag and line.lstrip().startswith("</"):
             opened[-1:] = []
-        elif opened and line.strip() and fence is None:
+        elif opened and line.strip() and not fences.open:
             outside, inside = opened[-1]
             opened[-1][1] = indent if inside < 0 else max(outside, min(inside, indent))
         line = _dedent(line, sum(max(0, inside - outside) for outside, inside in opened))
-        mark = _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
+        fences.follow(line)
         if not is_tag:
             yield line
             continue
@@ -634,7 +624,7 @@ def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
 def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines with tags that begin or end a component on a line of their own."""
     begun: list[str] = []
-    for line, is_code in _mark_code(lines):
+    for line, is_code in mark_code(lines):
         is_begun = begun or (not is_code and _BEGUN_COMPONENT.match(line))
         if is_begun and line.strip() and len(begun) < _MOST_LINES_OF_TAG:
             begun.append(line.strip() if begun else line.rstrip())
@@ -689,8 +679,8 @@ def _clean_lines(lines: Iterable[str], left_out: LeftOutCounts) -> Iterator[str]
     # The options of a generated description are the deeper lines that follow it.
     generated: int | None = None
     is_directive = False
-    for line, is_code in _mark_code(lines):
-        is_directive = is_directive and _OPTION_LINE.match(line) is not None
+    for line, is_code in mark_code(lines):
+        is_directive = is_directive and bool(take_options([line])[0])
         if is_directive:
             continue
         if generated is not None and (not line.strip() or _count_indent(line) > generated):
@@ -740,20 +730,3 @@ def _write_shortcode(match: re.Match[str]) -> str:
 def _quote_style(match: re.Match[str]) -> str:
     declarations = match[1].replace('"', "")
     return f'style="{{{declarations}}}"'
-
-
-def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is a part of fenced code or one of its fences."""
-    fence: str | None = None
-    for line in lines:
-        mark = _FENCE.match(line)
-        is_code = fence is not None or mark is not None
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        yield line, is_code
-
-
-def _follow_fence(fence: str | None, mark: str) -> str | None:
-    """Return the code fence that is open after a fence marker, or None."""
-    if fence is None:
-        return mark
-    return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence

@@ -9,15 +9,15 @@ import ast
 import io
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from html import escape
-from itertools import dropwhile, takewhile
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
+from knowledge.documents.markup.fences import describe_code, take_options
 from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
 try:
@@ -45,7 +45,6 @@ _DEFINED = re.compile(r"(?:\.\. \|[^|\n]{1,200}\| )?([\w-]{1,60})::")
 # In Sphinx, this directive describes a class of Python; in docutils, it states a class of CSS.
 _CLASS = re.compile(r"^([ \t]*\.\. )(?=class::[ \t]+[\w.]{0,100}[A-Z(])", re.MULTILINE)
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
-_OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _STRUCK_ROLES = ("del", "s", "strike", "strikethrough", "line-through")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _NAVIGATION = frozenset({"toctree", "index"})
@@ -142,10 +141,10 @@ def _read_directive(
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
-    lines = textwrap.dedent(rest).split("\n")
-    body = "\n".join(dropwhile(_is_option, lines)).strip()
+    options, lines = take_options(textwrap.dedent(rest).split("\n"))
+    body = "\n".join(lines).strip()
     if name in _LISTINGS:
-        return [_write_code(_add_caption(argument, lines), body)]
+        return [_write_code(describe_code(argument, options), body)]
     if name in _NAVIGATION:
         return []
     if name in _OMITTED or depth >= _DEEPEST_DIRECTIVE:
@@ -180,18 +179,6 @@ def _check_tag(node: ast.expr) -> bool:
     if isinstance(node, ast.BoolOp):
         return (any if isinstance(node.op, ast.Or) else all)(map(_check_tag, node.values))
     return isinstance(node, ast.Name) and node.id in _TAGS
-
-
-def _is_option(line: str) -> bool:
-    return not line.strip() or _OPTION.match(line) is not None
-
-
-def _add_caption(info: str, lines: Sequence[str]) -> str:
-    """Return the info string of a fence: its language, and the caption from its options."""
-    options = takewhile(_is_option, lines)
-    stated = (line.partition(":caption:")[2].strip() for line in options)
-    caption = next(filter(None, stated), "").replace('"', "'")
-    return f'{info} title="{caption}"' if caption else info
 
 
 def _write_code(info: str, text: str) -> nodes.raw:
