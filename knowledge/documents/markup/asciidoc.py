@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
+from textwrap import dedent
 from typing import Any
 
 from knowledge.documents.decoding import decode
@@ -270,8 +271,7 @@ class _AsciiDocReader:
             self._title = self._plain(title[1])
             yield Block(BlockKind.TEXT, self._title)
         elif not self._held and line[0] in " \t" and not self._marker:
-            self._at -= 1
-            yield from self._literal()
+            yield from _write_code("", dedent("\n".join((line, *self._take_until("")))).split("\n"))
         else:
             self._held.append(line.strip())
 
@@ -340,10 +340,9 @@ class _AsciiDocReader:
         if mark[0] == "/":
             self._take_until(mark)
         elif mark[0] in _VERBATIM and mark != "--":
-            body = "\n".join(self._take_until(mark))
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
-            yield from _write_code(named, body)
+            yield from _write_code(named, self._take_until(mark))
         elif style in _BOXES:
             yield Block(BlockKind.TEXT, f"{style}:")
         elif style.startswith(("quote,", "verse,")):
@@ -351,20 +350,9 @@ class _AsciiDocReader:
             yield Block(BlockKind.TEXT, f"{self._plain(author)}:")
         # The marks of other fences are left out; what they enclose is read as usual.
 
-    def _literal(self) -> Iterator[Block]:
+    def _take_until(self, closing: str) -> list[str]:
         taken: list[str] = []
-        while self._find_line() and self._lines[self._at].strip():
-            taken.append(self._take_line())
-        indent = min(len(line) - len(line.lstrip()) for line in taken)
-        yield from _write_code("", "\n".join(line[indent:] for line in taken))
-
-    def _take_until(self, mark: str) -> list[str]:
-        taken: list[str] = []
-        closing = "```" if mark.startswith("```") else mark
-        while self._find_line():
-            line = self._take_line()
-            if line == closing:
-                break
+        while self._find_line() and (line := self._take_line()) != closing:
             taken.append(line)
         return taken
 
@@ -503,9 +491,9 @@ def _write_scripts(text: str) -> str:
     return join_spans(Span(part or "", scripts[at % 3]) for at, part in parts)
 
 
-def _write_code(language: str, body: str) -> Iterator[Block]:
-    if body.strip():
-        yield make_code(body.rstrip(), language)
+def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:
+    if any(lines):
+        yield make_code("\n".join(lines).rstrip(), language)
 
 
 def _count_columns(style: str) -> int:
