@@ -112,7 +112,7 @@ _NOTE = re.compile(
     r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
 )
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-_COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
+_COMPONENT_LINE = re.compile(r"\s*<(/?)[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
 _BEGUN_COMPONENT = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?\Z")
 _OPENING = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?(?<!/)>")
 _CLOSING = re.compile(r"(.*\S)\s*(</[A-Z][\w.]{0,60}>)\s*\Z")
@@ -133,6 +133,18 @@ _DESCRIBING = ("type", "default")
 _FIELD_TAG = re.compile(r"<(?=[A-Z])\w{0,40}(?:Field|Param|Property|Parameter)\s")
 _BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
 _BOXES = frozenset(_BOX_NAMES.split(" "))
+
+
+@dataclass(slots=True)
+class _Opened:
+    """An open note or component: the indentation of its mark, as read and as written, and that of
+    its content, or None before it begins. A note ends where the indentation ends.
+    """
+
+    outside: int
+    written: str
+    is_note: bool
+    inside: int | None = None
 
 
 class _Writer(RendererHTML):
@@ -206,15 +218,6 @@ def read(data: bytes, source: str) -> Page:
     return read_text(text, source, warnings)
 
 
-@dataclass(slots=True)
-class _Note:
-    """An open note: the indentation of its marker, as read and as written, and that of its text."""
-
-    read: int
-    written: str
-    inside: int | None = None
-
-
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of text that has already been cleaned."""
     front, body = front_matter.take(text)
@@ -270,9 +273,8 @@ def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
 def _write_html(markdown: str, env: _Env) -> str:
     fenced = list(_fence_highlights(markdown.split("\n")))
     lines = _place_footnotes(list(_remove_modules(fenced)))
-    unfolded = _unfold_notes(_unfold_components(lines))
     parser = _make_parser()
-    cleaned = "\n".join(_clean_lines(unfolded, env["left_out"]))
+    cleaned = "\n".join(_clean_lines(_unfold(lines), env["left_out"]))
     return str(parser.render(widen_tables(cleaned, parser), env))
 
 
@@ -552,33 +554,50 @@ def _blank_code(line: str) -> str:
     return _SPAN.sub(lambda span: " " * len(span[0]), line)
 
 
-def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with notes and tabs as definitions of a title and its content."""
-    notes: list[_Note] = []
+def _unfold(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with notes and tabs as definitions of a title and its content, the tags of
+    components as separate blocks, and their content with the indentation of what opens it.
+    """
+    opened: list[_Opened] = []
     fences = Fences()
     is_in_list = False
-    for line in lines:
+    for line in _separate_tags(lines):
         indent = _count_indent(line)
-        while notes and line.strip() and indent <= notes[-1].read:
-            yield from _end_note(notes.pop(), fences)
-        if notes and line.strip() and notes[-1].inside is None:
-            notes[-1].inside = indent
-        shift = sum(note.inside - note.read for note in notes if note.inside is not None)
+        while opened and opened[-1].is_note and line.strip() and indent <= opened[-1].outside:
+            yield from _end_note(opened.pop(), fences)
+        tag = None if fences.open else _COMPONENT_LINE.match(line)
+        if line.strip() and not fences.open:
+            _follow_indent(opened, indent, is_end=tag is not None and bool(tag[1]))
+        shift = sum(each.inside - each.outside for each in opened if each.inside is not None)
         line = _dedent(line, shift)
-        title = "" if fences.follow(line) else _find_note(line)
+        written = line[: max(0, indent - shift)]
+        title = "" if fences.follow(line) or tag is not None else _find_note(line)
         if title and (is_in_list or indent - shift < 4):
-            notes.append(_Note(indent, line[: indent - shift]))
+            opened.append(_Opened(indent, written, is_note=True))
             title = _make_parser().renderInline(title, {"page": ""})
-            yield from ("", f"{notes[-1].written}<dl><dt>{title}</dt><dd>", "")
+            yield from ("", f"{written}<dl><dt>{title}</dt><dd>", "")
             continue
-        if not fences.open and line.strip():
+        is_opening = tag is not None and not tag[1] and not line.rstrip().endswith("/>")
+        if is_opening and len(opened) < _DEEPEST_LISTS:
+            opened.append(_Opened(indent, written, is_note=False))
+        if line.strip() and not fences.open:
             is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
-        yield line
-    for note in reversed(notes):
+        yield from (line,) if tag is None else ("", _EXPRESSION.sub("", line).rstrip(), "")
+    for note in reversed([each for each in opened if each.is_note]):
         yield from _end_note(note, fences)
 
 
-def _end_note(note: _Note, fences: Fences) -> Iterator[str]:
+def _follow_indent(opened: list[_Opened], indent: int, *, is_end: bool) -> None:
+    """Take the indentation of a line as that of the content of what is open, or end a component."""
+    if is_end and opened and not opened[-1].is_note:
+        opened.pop()
+    elif opened and opened[-1].inside is None:
+        opened[-1].inside = max(opened[-1].outside, indent)
+    elif opened and not opened[-1].is_note:
+        opened[-1].inside = max(opened[-1].outside, min(opened[-1].inside or 0, indent))
+
+
+def _end_note(note: _Opened, fences: Fences) -> Iterator[str]:
     """Yield the lines that close a note, and a code fence in it that is still open."""
     yield from (f"{note.written}{fences.open}", f"{note.written}</dd></dl>", "")
     fences.open = ""
@@ -594,31 +613,6 @@ def _find_note(line: str) -> str:
 
 def _count_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with the tags of components as separate blocks, and the content of components
-    with the indentation of their tags.
-    """
-    opened: list[list[int]] = []
-    fences = Fences()
-    for line in _separate_tags(lines):
-        is_tag = not fences.open and _COMPONENT_LINE.match(line) is not None
-        indent = _count_indent(line)
-        if is_tag and line.lstrip().startswith("</"):
-            opened[-1:] = []
-        elif opened and line.strip() and not fences.open:
-            outside, inside = opened[-1]
-            opened[-1][1] = indent if inside < 0 else max(outside, min(inside, indent))
-        line = _dedent(line, sum(max(0, inside - outside) for outside, inside in opened))
-        fences.follow(line)
-        if not is_tag:
-            yield line
-            continue
-        yield from ("", _EXPRESSION.sub("", line).rstrip(), "")
-        is_opening = not line.lstrip().startswith("</") and not line.rstrip().endswith("/>")
-        if is_opening and len(opened) < _DEEPEST_LISTS:
-            opened.append([indent, -1])
 
 
 def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
