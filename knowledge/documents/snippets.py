@@ -88,6 +88,9 @@ _SHEET = re.compile(
     rb"|(?<=[=(])[ \t]{0,3}([^\s\"'()<>=:]{1,300}\.css)(?=[\s)>?#])",
     re.IGNORECASE,
 )
+_BASE = re.compile(
+    rb"<base\s[^<>]{0,300}?href\s{0,9}=\s{0,9}[\"']?([^\"'<>\s]{1,1000})", re.IGNORECASE
+)
 _MOST_SHEETS = 100
 _LARGEST_SHEETS = 4_000_000
 _HEAD_OF_SHEET = 20_000
@@ -98,13 +101,20 @@ _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 class _Nearby:
     """Reads the files near a page by their addresses.
 
-    With `may_be_hidden`, they may be in a hidden folder of the ingested folder.
+    With `may_be_hidden`, they may be in a hidden folder of the ingested folder. Addresses are
+    relative to `base`, which is relative to the page.
     """
 
     def __init__(
-        self, file: FoundFile, groups: Sequence[str], *, may_be_hidden: bool = False
+        self,
+        file: FoundFile,
+        groups: Sequence[str],
+        base: str = "",
+        *,
+        may_be_hidden: bool = False,
     ) -> None:
         self._file = file
+        self._base = posixpath.dirname(base)
         self._open = file.top if may_be_hidden else None
         self._groups = groups
         self._rules = FolderRules()
@@ -119,6 +129,7 @@ class _Nearby:
 
         With `is_exact`, a relative address means only a file relative to the page.
         """
+        address = posixpath.join(self._base, address)
         places = self._list_places(unquote(address))
         for target in islice(places, 1) if is_exact and address[:1] != "/" else places:
             try:
@@ -264,9 +275,12 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
         return {address: picture.read() for address, picture in kept if picture.location.exists()}
     if file.path.suffix.lower() not in _BESIDE:
         return {}
-    nearby = _Nearby(file, groups)
+    has_sheets = file.path.suffix.lower() in _WITH_SHEETS
+    stated = _BASE.search(data) if has_sheets else None
+    base = "" if stated is None else unescape(stated[1].decode("utf-8", "replace"))
+    nearby = _Nearby(file, groups, base)
     beside = {} if isinstance(file, ArchivedFile) else _load_pictures(nearby, data)
-    if file.path.suffix.lower() in _WITH_SHEETS:
+    if has_sheets:
         beside.update(_load_stylesheets(nearby, data))
     return beside
 
