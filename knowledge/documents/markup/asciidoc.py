@@ -13,7 +13,14 @@ from textwrap import dedent
 from typing import Any
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.notation import NUMBERINGS, Script, Span, join_spans, write_number
+from knowledge.documents.notation import (
+    NUMBERINGS,
+    Script,
+    Span,
+    join_spans,
+    keep_tildes,
+    write_number,
+)
 from knowledge.documents.page import (
     DEEPEST_INDENT,
     Anchors,
@@ -366,6 +373,7 @@ class _AsciiDocReader:
 
         def hold_passed(match: re.Match[str]) -> str:
             shown = next((part for part in match.groups() if part is not None), "")
+            shown = keep_tildes(shown)
             return hold(shown if match.lastgroup is None else shown.replace("\\]", "]"))
 
         def fill(match: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ from knowledge.documents.notation import (
     Script,
     Span,
     join_spans,
+    keep_tildes,
     read_number,
     write_formula,
     write_number,
@@ -125,7 +126,7 @@ class BlockWriter:
         """Handle the start of an element; return whether to visit its children."""
         tag = node.tag
         if tag == "-text":
-            text = node.text_content or ""
+            text = keep_tildes(node.text_content or "")
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
