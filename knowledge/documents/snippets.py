@@ -79,7 +79,9 @@ _BESIDE = frozenset(
 )
 _OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
 _ADDRESS = re.compile(
-    rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
+    rb"(?<=[\"'(<:\[])[ \t]{0,3}([^\"'()<>:\[\s][^\"'()<>:\n]{0,300}"
+    + _OF_PICTURES.encode()
+    + rb")",
     re.IGNORECASE,
 )
 _WITH_SHEETS = WEBSITES | {".aspx"}

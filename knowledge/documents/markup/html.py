@@ -549,6 +549,8 @@ def _has(node: LexborNode, selector: str) -> bool:
 
 
 def _code(node: LexborNode) -> Block | None:
+    for line_break in node.css("br"):
+        line_break.replace_with("\n")
     text = node.text().strip("\n")
     if not text.strip():
         return None

@@ -44,7 +44,7 @@ _ATTRIBUTES = re.compile(
 )
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-([\w-]{1,60}):[ \t]?")
 # Exports of databases state the fields of a page in lines.
-_LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}:[ \t][^\n]++(?:\n|\Z)){2,}+")
+_LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}::?[ \t][^\n]++(?:\n|\Z)){2,}+")
 _BREAKS = frozenset({"softbreak", "hardbreak"})
 _NEAR = 20
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
@@ -62,7 +62,39 @@ _FENCE_LABEL = re.compile(
     r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
     r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
 )
-_FENCE_WORD = re.compile(r"\w[\w./-]*\Z")
+_FENCE_WORD = re.compile(
+    r"(?!(?:(?:show|no)LineNumbers|noInline|live|npm2yarn|expandable|twoslash)\Z)\w[\w./-]*\Z"
+)
+# Docusaurus removes comments that highlight lines, unless the fence states numbers of lines.
+_LINE_NUMBERS = re.compile(r"\{[\d, -]+\}")
+_HIGHLIGHTING = re.compile(
+    r"^[ \t]{0,80}(?:(?://|/\*|--|;;|['%]|REM\b|\(\*)|(<!--|\{/\*|#))[ \t]{0,9}"
+    r"highlight-(?:next-line|start|end)[ \t]{0,9}(?:\*/\}?|-->|\*\))?[ \t]{0,9}(?:\n|\Z)",
+    re.MULTILINE,
+)
+_PROSE = ("md", "mdx", "markdown")
+# VitePress removes comments that mark lines, and shows marks of added and removed ones.
+_LINE_MARK = re.compile(
+    r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code (?:([+-])[+-]|[a-z]{1,20})"
+    r"(?::[^\[\]]{1,60})?\][ \t]{0,9}(?:\*/|-->)?[ \t]{0,9}\Z"
+)
+_BOX_IN_QUOTE = re.compile(
+    r"([ \t]{0,40}(?:>[ \t]?){1,20})\[!([\w-]{1,40})(?:\|[^\[\]]{0,60})?\][+-]?(.*)\Z"
+)
+# Fields, embedded files, identifiers of blocks and comments of Obsidian.
+_INLINE_FIELD = re.compile(
+    r"\[([^\W_][\w -]{0,60})::[ \t]+((?:[^\[\]\n]|\[\[[^\[\]\n]{1,200}\]\]){1,300})\]"
+    r"|\(([^\W_][\w -]{0,60})::[ \t]+([^()\n]{1,300})\)"
+)
+_FIELD_LINE = re.compile(r"^[\w*_ -]{0,60}[\w*]::[ \t]", re.MULTILINE)
+_EMBEDDED = re.compile(r"!\[\[([^\[\]|#\n]{1,300})([^\[\]|\n]{0,300})(?:\|[^\[\]\n]{0,300})?\]\]")
+_NOTE_LINK = re.compile(
+    r"(?<!!)\[\[(?:[^\[\]|\n]{1,300}\|([^\[\]|\n]{1,300})"
+    r"|#{0,2}([^\W\d][^\[\]|\n,=\"'(){}$]{0,300}))\]\]"
+)
+_PICTURE_NAME = re.compile(r".*\.(?:png|jpe?g|gif|webp|svg|bmp|avif)\Z", re.IGNORECASE)
+_BLOCK_NAME = re.compile(r"(?:(?<=\s)|\A)\^(?=[\d-]*[A-Za-z]|\d{6}\Z)[A-Za-z0-9-]{3,60}\s*\Z")
+_COMMENT = re.compile(r"(?<!\S)%%(?:\S(?:[^%\n]{0,300}\S)?%%(?!\w)|[^%\n]{1,300}%%\s*\Z)")
 _LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
 _MOST_INNER = 5000
 _FENCE_OF_HIGHLIGHT = "``````"
@@ -84,6 +116,7 @@ _CONTENTS = re.compile(
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
 _SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_UNSEEN = "comments are not shown to readers of the page"
 _GENERATED = "its text is only generated when the website is built"
 _SHORTCODE_LABEL = re.compile(
     r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
@@ -167,7 +200,12 @@ class _Writer(RendererHTML):
         if env.get("is_mdx"):
             content = _TEXT_EXPRESSION.sub(r"\2", content)
         content = _ATTRIBUTES.sub("", _FOOTNOTE_MARK.sub(r"[\1]", content))
-        return escape(_write_icons(content, is_last=_ends_line(tokens, idx)))
+        content = _NOTE_LINK.sub(_show_link, _INLINE_FIELD.sub(_show_field, content))
+        is_last = _ends_line(tokens, idx)
+        content = _write_icons(
+            _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
+        )
+        return _EMBEDDED.sub(partial(_write_embedded, env=env), escape(content))
 
     def code_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -190,7 +228,7 @@ class _Writer(RendererHTML):
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
-            return _write_code(_describe_fence(info), content)
+            return _write_code(_describe_fence(info), _remove_marks(info, content))
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
@@ -272,7 +310,8 @@ def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
 
 def _write_html(markdown: str, env: _Env) -> str:
     fenced = list(_fence_highlights(markdown.split("\n")))
-    lines = _place_footnotes(list(_remove_modules(fenced)))
+    uncommented = list(_remove_comments(fenced, env["left_out"])) if "%%" in markdown else fenced
+    lines = _place_footnotes(list(_remove_modules(uncommented)))
     parser = _make_parser()
     cleaned = "\n".join(_clean_lines(_unfold(lines), env["left_out"]))
     return str(parser.render(widen_tables(cleaned, parser), env))
@@ -314,7 +353,7 @@ def _parse_inline(state: StateCore) -> None:
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
             parser.inline.parse(part, parser, state.env, children)
-            if _LABELLED_LINES.fullmatch(token.content):
+            if _LABELLED_LINES.fullmatch(token.content) or _FIELD_LINE.search(token.content):
                 breaks = (child for child in children if child.type == "softbreak")
                 for child in breaks:
                     child.type = "hardbreak"
@@ -375,6 +414,44 @@ def _describe_fence(info: str) -> str:
         words = [word.strip("{}.,") for word in words if word.strip("{}.,")][:1]
     language = [] if _FENCE_LABEL.match(info) else [word.partition("{")[0] for word in words[:1]]
     return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
+
+
+def _remove_marks(info: str, code: str) -> str:
+    """Return code without the comments that only say how to show its lines."""
+    language = info.partition(" ")[0].lower()
+    if language and _LINE_NUMBERS.search(info) is None:
+        is_prose = language in _PROSE
+        code = _HIGHLIGHTING.sub(lambda mark: mark[0] if is_prose and not mark[1] else "", code)
+    if "[!code" not in code:
+        return code
+    marked = ((line, _LINE_MARK.search(line)) for line in code.split("\n"))
+    return "\n".join(
+        line
+        if mark is None
+        else f"{mark[1]} {line[: mark.start()]}"
+        if mark[1]
+        else line[: mark.start()]
+        for line, mark in marked
+    )
+
+
+def _show_field(match: re.Match[str]) -> str:
+    """Return a field with its name; only square brackets are not shown."""
+    return f"{match[1]}: {match[2]}" if match[1] else f"({match[3]}: {match[4]})"
+
+
+def _show_link(match: re.Match[str]) -> str:
+    """Return the label of a link to another note, or the note and the section in it."""
+    return match[1] or match[2].replace("#", " > ")
+
+
+def _write_embedded(match: re.Match[str], env: _Env) -> str:
+    """Write a picture that is embedded by its name; other files are left out."""
+    if _PICTURE_NAME.match(match[1]):
+        return f'<img src="{match[1]}" alt="">'
+    if "left_out" in env:
+        env["left_out"].add("embedded file", "other files are not included", name=match[1])
+    return ""
 
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
@@ -457,6 +534,24 @@ def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
         elif not is_code and (is_module or _MODULE.match(line)):
             is_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
             continue
+        yield line
+
+
+def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[str]:
+    """Yield the lines without the comments of Obsidian (`%% ... %%`)."""
+    last = max((at for at, line in enumerate(lines) if line.rstrip().endswith("%%")), default=-1)
+    is_comment = False
+    for at, (line, is_code) in enumerate(mark_code(lines)):
+        is_begun = not is_code and line.lstrip().startswith("%%") and line.count("%%") == 1
+        if is_comment:
+            is_comment = not line.rstrip().endswith("%%")
+            line = ""
+        elif is_begun and at < last:
+            is_comment, line = True, ""
+            left_out.add("comment", _UNSEEN)
+        for match in reversed([] if is_code else list(_COMMENT.finditer(_blank_code(line)))):
+            line = line[: match.start()] + line[match.end() :]
+            left_out.add("comment", _UNSEEN)
         yield line
 
 
@@ -712,6 +807,9 @@ def _write_container(match: re.Match[str]) -> Iterator[str]:
 def _clean_line(line: str) -> str:
     if "{" in line and "`" not in line:
         line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub(_write_shortcode, line))
+    if (box := _BOX_IN_QUOTE.match(line)) is not None:
+        # A blank line in the quotation separates the title from the text.
+        return f"{box[1]}{box[3].strip() or box[2].capitalize()}\n{box[1]}"
     return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
 
 
