@@ -13,7 +13,6 @@ Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`,
 import os
 import posixpath
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import unescape
 from itertools import islice
@@ -281,9 +280,14 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
     stated = _BASE.search(data) if has_sheets else None
     base = "" if stated is None else unescape(stated[1].decode("utf-8", "replace"))
     nearby = _Nearby(file, groups, base)
-    beside = {} if isinstance(file, ArchivedFile) else _load_pictures(nearby, data)
+    beside: dict[str, bytes] = {}
+    if not isinstance(file, ArchivedFile):
+        named = [match[1].decode("utf-8", "replace") for match in _ADDRESS.finditer(data)]
+        limits = MOST_PICTURES, MOST_BYTES, LARGEST_PICTURE
+        beside = _load(nearby, named, *limits, are_sheets=False)
     if has_sheets:
-        beside.update(_load_stylesheets(nearby, data))
+        limits = _MOST_SHEETS, _LARGEST_SHEETS, _LARGEST_SHEETS
+        beside |= _load(nearby, [*_list_sheets(data, "")], *limits, are_sheets=True)
     return beside
 
 
@@ -366,35 +370,23 @@ def _write_code(
     return [f".. code-block:: {language or 'text'}", *caption, "", *lines, ""]
 
 
-def _load_pictures(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
-    pictures: dict[str, bytes] = {}
-    left = MOST_BYTES
-    for match in _ADDRESS.finditer(data):
-        address = match[1].decode("utf-8", "replace")
-        if address in pictures or len(pictures) >= MOST_PICTURES:
-            continue
-        picture = nearby.read(address, LARGEST_PICTURE)
-        if picture is not None and len(picture) <= left:
-            pictures[address] = picture
-            left -= len(picture)
-    return pictures
-
-
-def _load_stylesheets(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
-    """Return the style sheets of a page, and those that they import, by their addresses relative to
-    the page, without queries.
+def _load(
+    nearby: _Nearby, waiting: list[str], most: int, left: int, largest: int, *, are_sheets: bool
+) -> dict[str, bytes]:
+    """Return at most `most` files with at most `left` bytes by their addresses relative to the
+    page; style sheets with those that they import, which are added to `waiting`.
     """
-    waiting = deque(_list_sheets(data, ""))
-    sheets: dict[str, bytes] = {}
-    left = _LARGEST_SHEETS
-    while waiting and len(sheets) < _MOST_SHEETS:
-        address = waiting.popleft()
-        sheet = nearby.read(address, left, is_exact=True) if address not in sheets else None
-        if sheet is not None:
-            sheets[address] = sheet
-            left -= len(sheet)
-            waiting.extend(_list_sheets(sheet[:_HEAD_OF_SHEET], posixpath.dirname(address)))
-    return sheets
+    files: dict[str, bytes] = {}
+    for address in waiting:
+        if address in files or len(files) >= most:
+            continue
+        data = nearby.read(address, min(left, largest), is_exact=are_sheets)
+        if data is not None:
+            files[address] = data
+            left -= len(data)
+            if are_sheets:
+                waiting += _list_sheets(data[:_HEAD_OF_SHEET], posixpath.dirname(address))
+    return files
 
 
 def _list_sheets(data: bytes, folder: str) -> Iterator[str]:

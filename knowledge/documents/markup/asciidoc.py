@@ -13,6 +13,7 @@ from textwrap import dedent
 from typing import Any
 
 from knowledge.documents.decoding import decode
+from knowledge.documents.front_matter import list_keywords
 from knowledge.documents.notation import (
     NUMBERINGS,
     Script,
@@ -29,6 +30,7 @@ from knowledge.documents.page import (
     LeftOutCounts,
     Page,
     Picture,
+    first_heading,
     make_code,
 )
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
@@ -74,7 +76,7 @@ _NOT_READ = {
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
-_TIMES = re.compile(r"(\d{1,3})\*")
+_TIMES = re.compile(r"(?:(\d{1,3})\*|[^\s,;])[^,;]*")
 _FORMAT = re.compile(r"\bformat=\"?(csv|tsv|dsv)|\bseparator=\"?([^\"\s])")
 _SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
 _START = re.compile(r"\bstart=\"?(\d{1,6})")
@@ -411,17 +413,13 @@ def read(data: bytes, source: str) -> Page:
     text, warnings = decode(data)
     reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
     blocks = tuple(reader.blocks())
-    headings = [block for block in blocks if block.level]
-    top = min(headings, key=lambda block: block.level, default=None)
     attributes = reader.attributes
     return Page(
         source,
-        top.text if top is not None else attributes.get("title", ""),
+        first_heading(blocks) or attributes.get("title", ""),
         blocks,
         description=attributes.get("description", ""),
-        keywords=tuple(
-            word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
-        ),
+        keywords=list_keywords(attributes.get("keywords")),
         language=attributes.get("lang") or None,
         links=tuple(reader.links),
         warnings=warnings,
@@ -492,8 +490,6 @@ def _parse_value(text: str) -> object:
 
 def _write_scripts(text: str) -> str:
     """Return text with its superscript and subscript parts in the notation of other formats."""
-    if _SCRIPT.search(text) is None:
-        return text
     scripts = (Script.LINE, Script.RAISED, Script.LOWERED)
     parts = enumerate(_SCRIPT.split(text))
     return join_spans(Span(part or "", scripts[at % 3]) for at, part in parts)
@@ -506,11 +502,8 @@ def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:
 
 def _count_columns(style: str) -> int:
     match = _COLUMNS.search(style)
-    if match is None:
-        return 0
-    parts = [part for part in match[1].replace(";", ",").split(",") if part.strip()]
-    times = (_TIMES.match(part.strip()) for part in parts)
-    return min(sum(int(match[1]) if match else 1 for match in times), MOST_COLUMNS)
+    columns = _TIMES.findall(match[1] if match is not None else "")
+    return min(sum(int(times or 1) for times in columns), MOST_COLUMNS)
 
 
 def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _OPTION = re.compile(r"[ \t]*:([\w-]{1,40}):(?:[ \t]([^\n]*))?\Z")
@@ -44,3 +45,8 @@ def describe_code(language: str, options: Mapping[str, str]) -> str:
     """Return the info string of a code fence: the language and the caption of the code."""
     caption = options.get("caption", "").replace('"', "'")
     return f'{language} title="{caption}"' if caption else language
+
+
+def write_code(info: str, code: str) -> str:
+    """Return code as an element for the HTML reader, with the info string of its fence."""
+    return f'<pre data-info="{escape(info)}">\n{escape(code)}</pre>\n'

@@ -7,7 +7,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.markup.appearance import (
     Appearance,
-    Attributes,
     appearance_inside,
     compute_styles,
 )
@@ -26,6 +25,7 @@ from knowledge.documents.page import LeftOut, LeftOutCounts
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # What is read of styles after this module.
 _STATED = ("text-decoration", "vertical-align", "display")
+_LINES = {"y", "dy"}
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
@@ -131,7 +131,7 @@ class _Removal:
         display = styles.get("display", "inline")
         if node.tag == "svg":
             self.left_out.add("drawing", "only the text of drawings (SVG) is read")
-        elif node.tag == "tspan" and _starts_line(node.attributes):
+        elif node.tag == "tspan" and "x" in node.attributes and _LINES & set(node.attributes):
             node.insert_before(" ")
         elif node.tag in _INLINE and display in _BLOCKS:
             node.insert_before(_make_break())
@@ -181,19 +181,15 @@ class _Removal:
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
-        self._count_embedded(node)
+        address = stated.get("src") or stated.get("data") or ""
+        is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
+        if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
+            self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
         is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
         if is_panel and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:
             hidden.append(node)
-
-    def _count_embedded(self, node: LexborNode) -> None:
-        stated = node.attributes
-        address = stated.get("src") or stated.get("data") or ""
-        is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
-        if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
-            self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
 
     def _remove(self, node: LexborNode) -> None:
         if node.tag not in _UNREAD:
@@ -223,25 +219,20 @@ def remove_hidden(
     return removal.left_out.list()
 
 
-def _starts_line(attributes: Attributes) -> bool:
-    return "x" in attributes and ("y" in attributes or "dy" in attributes)
-
-
 def _make_break() -> LexborNode:
     return LexborHTMLParser("<br>").css("br")[0]
 
 
 def _separate(node: LexborNode) -> None:
     """Separate the text of an element from the text around it, except from punctuation."""
-    before, first, after = node.prev, node.first_child, node.next
-    if _BEGINS.match(_read(first)) is None and _ENDS.search(_read(before)) is None:
+    before, first, after = (
+        (part.text_content or "") if part is not None and part.tag == "-text" else ""
+        for part in (node.prev, node.first_child, node.next)
+    )
+    if _BEGINS.match(first) is None and _ENDS.search(before) is None:
         node.insert_before(" ")
-    if _BEGINS.match(_read(after)) is None:
+    if _BEGINS.match(after) is None:
         node.insert_after(" ")
-
-
-def _read(node: LexborNode | None) -> str:
-    return (node.text_content or "") if node is not None and node.tag == "-text" else ""
 
 
 def _state_styles(node: LexborNode, styles: Declarations) -> None:

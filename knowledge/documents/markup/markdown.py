@@ -24,7 +24,13 @@ from markdown_it.utils import OptionsDict
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.fences import Fences, describe_code, mark_code, take_options
+from knowledge.documents.markup.fences import (
+    Fences,
+    describe_code,
+    mark_code,
+    take_options,
+    write_code,
+)
 from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, first_heading
@@ -68,11 +74,11 @@ _FENCE_WORD = re.compile(
 # Docusaurus removes comments that highlight lines, unless the fence states numbers of lines.
 _LINE_NUMBERS = re.compile(r"\{[\d, -]+\}")
 _HIGHLIGHTING = re.compile(
-    r"^[ \t]{0,80}(?:(?://|/\*|--|;;|['%]|REM\b|\(\*)|(<!--|\{/\*|#))[ \t]{0,9}"
+    r"^[ \t]{0,80}(?://|/\*|--|;;|['%]|REM\b|\(\*|<!--|\{/\*|#)[ \t]{0,9}"
     r"highlight-(?:next-line|start|end)[ \t]{0,9}(?:\*/\}?|-->|\*\))?[ \t]{0,9}(?:\n|\Z)",
     re.MULTILINE,
 )
-_PROSE = ("md", "mdx", "markdown")
+_WITH_COMMENTS = ("", "md", "mdx", "markdown")
 # VitePress removes comments that mark lines, and shows marks of added and removed ones.
 _LINE_MARK = re.compile(
     r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code (?:([+-])[+-]|[a-z]{1,20})"
@@ -84,7 +90,7 @@ _BOX_IN_QUOTE = re.compile(
 # Fields, embedded files, identifiers of blocks and comments of Obsidian.
 _INLINE_FIELD = re.compile(
     r"\[([^\W_][\w -]{0,60})::[ \t]+((?:[^\[\]\n]|\[\[[^\[\]\n]{1,200}\]\]){1,300})\]"
-    r"|\(([^\W_][\w -]{0,60})::[ \t]+([^()\n]{1,300})\)"
+    r"|(?<=\()([^\W_][\w -]{0,60})::[ \t]+(?=[^()\n]{1,300}\))"
 )
 _FIELD_LINE = re.compile(r"^[\w*_ -]{0,60}[\w*]::[ \t]", re.MULTILINE)
 _EMBEDDED = re.compile(r"!\[\[([^\[\]|#\n]{1,300})([^\[\]|\n]{0,300})(?:\|[^\[\]\n]{0,300})?\]\]")
@@ -200,7 +206,10 @@ class _Writer(RendererHTML):
         if env.get("is_mdx"):
             content = _TEXT_EXPRESSION.sub(r"\2", content)
         content = _ATTRIBUTES.sub("", _FOOTNOTE_MARK.sub(r"[\1]", content))
-        content = _NOTE_LINK.sub(_show_link, _INLINE_FIELD.sub(_show_field, content))
+        content = _NOTE_LINK.sub(
+            lambda link: link[1] or link[2].replace("#", " > "),
+            _INLINE_FIELD.sub(r"\1\3: \2", content),
+        )
         is_last = _ends_line(tokens, idx)
         content = _write_icons(
             _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
@@ -228,7 +237,7 @@ class _Writer(RendererHTML):
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
-            return _write_code(_describe_fence(info), _remove_marks(info, content))
+            return write_code(_describe_fence(info), _remove_marks(info, content))
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
@@ -237,7 +246,7 @@ class _Writer(RendererHTML):
         if follows_list and _ITEM.match(content) and depth < _DEEPEST_DIRECTIVE:
             # Items of `*    *   text`, which some generators nest although the list needs one more.
             return _write_html(content, {**env, "depth": depth + 1})
-        return _write_code("", content)
+        return write_code("", content)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
         return _close_tags(
@@ -262,10 +271,14 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     if front.unclear_groups:
         raise WrongFormatError(f"the readers of this page are unclear: {front.unclear_groups}")
     fragment = _read(body, is_mdx=source.endswith(".mdx"))
+    blocks = list(fragment.blocks)
+    if front.fields:
+        at = 1 if blocks and blocks[0].level == 1 else 0
+        blocks.insert(at, Block(BlockKind.TEXT, "\n".join(front.fields)))
     return Page(
         source=source,
         title=front.title or first_heading(fragment.blocks),
-        blocks=_add_fields(fragment.blocks, front.fields),
+        blocks=tuple(blocks),
         description=front.description,
         keywords=front.keywords,
         language=front.language,
@@ -281,14 +294,6 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
 def blocks_of(markdown: str) -> tuple[Block, ...]:
     """Return the blocks of Markdown text."""
     return _read(markdown).blocks
-
-
-def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
-    """Return the blocks, with additional front matter fields below the title."""
-    if not fields:
-        return blocks
-    at = 1 if blocks and blocks[0].level == 1 else 0
-    return (*blocks[:at], Block(BlockKind.TEXT, "\n".join(fields)), *blocks[at:])
 
 
 def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
@@ -402,10 +407,6 @@ def _find_role(tokens: Sequence[Token], idx: int) -> str:
     return "" if match is None else match[1]
 
 
-def _write_code(info: str, content: str) -> str:
-    return f'<pre data-info="{escape(info)}">\n{escape(content)}</pre>\n'
-
-
 def _describe_fence(info: str) -> str:
     """Return the language of a fence and the label of its tab or file, without other options."""
     labels = [match[0] for match in _FENCE_LABEL.finditer(info)]
@@ -418,10 +419,8 @@ def _describe_fence(info: str) -> str:
 
 def _remove_marks(info: str, code: str) -> str:
     """Return code without the comments that only say how to show its lines."""
-    language = info.partition(" ")[0].lower()
-    if language and _LINE_NUMBERS.search(info) is None:
-        is_prose = language in _PROSE
-        code = _HIGHLIGHTING.sub(lambda mark: mark[0] if is_prose and not mark[1] else "", code)
+    if info.partition(" ")[0] not in _WITH_COMMENTS and _LINE_NUMBERS.search(info) is None:
+        code = _HIGHLIGHTING.sub("", code)
     if "[!code" not in code:
         return code
     marked = ((line, _LINE_MARK.search(line)) for line in code.split("\n"))
@@ -433,16 +432,6 @@ def _remove_marks(info: str, code: str) -> str:
         else line[: mark.start()]
         for line, mark in marked
     )
-
-
-def _show_field(match: re.Match[str]) -> str:
-    """Return a field with its name; only square brackets are not shown."""
-    return f"{match[1]}: {match[2]}" if match[1] else f"({match[3]}: {match[4]})"
-
-
-def _show_link(match: re.Match[str]) -> str:
-    """Return the label of a link to another note, or the note and the section in it."""
-    return match[1] or match[2].replace("#", " > ")
 
 
 def _write_embedded(match: re.Match[str], env: _Env) -> str:
@@ -461,11 +450,11 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     if name in _LEFT_OUT:
         return ""
     if name in _ENGINES:
-        return _write_code(name, content)
+        return write_code(name, content)
     if name == "list-table":
         return _write_list_table(argument, body, env)
     if name in _LISTINGS:
-        return _write_code(describe_code(argument, options), body.lstrip("\n"))
+        return write_code(describe_code(argument, options), body.lstrip("\n"))
     inside = {**env, "depth": env.get("depth", 0) + 1}
     if name in _FIGURES:
         alt = escape(options.get("alt", ""))
@@ -555,14 +544,6 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
         yield line
 
 
-def _place_footnotes(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines with each footnote after the paragraph, item or table that refers to it."""
-    if not any(map(_FOOTNOTE.match, lines)):
-        return lines
-    footnotes, others = _take_footnotes(lines)
-    return list(_insert_footnotes(others, footnotes))
-
-
 def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Return the lines of each footnote by name, and all other lines.
 
@@ -595,10 +576,9 @@ def _continues(before: str, line: str) -> bool:
     return bool(before.strip()) and begins_block is None
 
 
-def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the lines with each footnote after the first block that refers to it; empties
-    `footnotes`.
-    """
+def _place_footnotes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines with each footnote after the paragraph, item or table that refers to it."""
+    footnotes, lines = _take_footnotes(lines)
     waiting: list[str] = []
     was_code = False
     indent = 0
@@ -620,7 +600,7 @@ def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> 
         yield line
         if not is_code and line.startswith("#"):
             yield from write()
-    yield ""
+    yield from ("",) if footnotes or waiting else ()
     waiting += footnotes
     indent = 0
     yield from write()
@@ -806,7 +786,10 @@ def _write_container(match: re.Match[str]) -> Iterator[str]:
 
 def _clean_line(line: str) -> str:
     if "{" in line and "`" not in line:
-        line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub(_write_shortcode, line))
+        line = _JSX_STYLE.sub(
+            lambda style: f'style="{{{style[1].replace(chr(34), "")}}}"',
+            _SHORTCODE.sub(_write_shortcode, line),
+        )
     if (box := _BOX_IN_QUOTE.match(line)) is not None:
         # A blank line in the quotation separates the title from the text.
         return f"{box[1]}{box[3].strip() or box[2].capitalize()}\n{box[1]}"
@@ -817,8 +800,3 @@ def _write_shortcode(match: re.Match[str]) -> str:
     """Return the label in a shortcode, such as that of a tab, on a separate line."""
     label = _SHORTCODE_LABEL.search(match[0])
     return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
-
-
-def _quote_style(match: re.Match[str]) -> str:
-    declarations = match[1].replace('"', "")
-    return f'style="{{{declarations}}}"'

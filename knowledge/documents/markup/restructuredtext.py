@@ -12,12 +12,11 @@ import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from html import escape
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.markup.fences import describe_code, take_options
+from knowledge.documents.markup.fences import describe_code, take_options, write_code
 from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
 try:
@@ -182,8 +181,7 @@ def _check_tag(node: ast.expr) -> bool:
 
 
 def _write_code(info: str, text: str) -> nodes.raw:
-    markup = f'<pre data-info="{escape(info)}">\n{escape(text)}</pre>'
-    return nodes.raw("", markup, format="html")
+    return nodes.raw("", write_code(info, text), format="html")
 
 
 def _simplify(tree: nodes.document) -> None:

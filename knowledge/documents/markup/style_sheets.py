@@ -6,7 +6,7 @@ rules.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -37,6 +37,10 @@ IMPORTANT = "!important"
 AT_FIRST = "at first"
 # Most style sheets set these only to other values.
 _NEEDED = {"text-decoration": STRUCK, "white-space": "pre", "fill": "none"}
+_HIDDEN_BY = {
+    "display": ("none",), "opacity": ("0", "0%", ".0"),
+    "max-height": ("0", "0px"), "height": ("0", "0px"),
+}  # fmt: skip
 _MOST_STEPS = 1_000_000_000
 _STEPS_OF_MATCH = 300
 _STEPS_OF_ELEMENT = 10
@@ -101,11 +105,11 @@ class _Rule:
 
 class _Elements:
     """The number of elements of a page with each tag, class and id, and how deeply they are nested,
-    which limits the time for finding those that match a selector.
+    which limits the time for finding those that match a selector. `counts` are their numbers.
     """
 
     def __init__(self, tree: LexborHTMLParser) -> None:
-        self._counts: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
         self._nested: dict[str, int] = {}
         self._widest = 1
         around: dict[str, int] = {}
@@ -117,24 +121,20 @@ class _Elements:
             for name in names:
                 around[name] = around.get(name, 0) + (-1 if is_left else 1)
                 self._nested[name] = max(self._nested.get(name, 0), around[name])
-                self._counts[name] = self._counts.get(name, 0) + (not is_left)
+                self.counts[name] = self.counts.get(name, 0) + (not is_left)
             if not isinstance(entry, frozenset):
                 children = list(entry.iter())
                 self._widest = max(self._widest, len(children))
                 stack += (names, *children)
 
-    def have(self, names: Iterable[str]) -> bool:
-        """Return whether there are elements with each of these names."""
-        return all(name in self._counts for name in names)
-
     def estimate(self, selector: str) -> int:
         """Return an upper limit of the steps (of some nanoseconds) that take to find the elements
         that match a selector: it is compared with each way to choose its parts around an element.
         """
-        elements, depth = self._counts.get("*", 0), self._nested.get("*", 0)
+        elements, depth = self.counts.get("*", 0), self._nested.get("*", 0)
         plain = _ATTRIBUTE.sub("", selector)
         subject = _COMPOUND.findall(_BRACKETS.sub("", _BRACKETS.sub("", plain)))[-1:]
-        steps = depth * _count("".join(subject), self._counts, elements)
+        steps = depth * _count("".join(subject), self.counts, elements)
         factors = [self._widest] * len(_OF_SIBLINGS.findall(plain))
         factors += [elements] * plain.count(":has(")
         compounds = _COMPOUND.findall(_POSITION.sub("", plain))[:-1]
@@ -167,7 +167,11 @@ class AppliedSheets:
         for css, is_file in islice(_list_sheets(tree, find_file), _MOST_SHEETS):
             is_whole = may_hide or not is_file
             self.is_complete = self.is_complete and is_whole and css is not None
-            found = (rule for rule in _parse_rules(css or "") if self._elements.have(rule.names))
+            found = (
+                rule
+                for rule in _parse_rules(css or "")
+                if rule.names <= self._elements.counts.keys()
+            )
             rules += ((rule, is_whole) for rule in found)
         rules.sort(key=lambda rule: rule[0].rank)
         self.generates_text = any(rule.generated for rule, _ in rules)
@@ -381,12 +385,8 @@ def _leave_shown(rule: _Rule) -> Declarations:
 
 
 def _shows(styles: Declarations) -> bool:
-    return (
-        styles.get("display", "none") != "none"
-        or styles.get("visibility") == "visible"
-        or styles.get("opacity", "0") not in ("0", "0%", ".0")
-        or styles.get("max-height", "0") not in ("0", "0px")
-        or styles.get("height", "0") not in ("0", "0px")
+    return styles.get("visibility") == "visible" or any(
+        styles.get(name, hidden[0]) not in hidden for name, hidden in _HIDDEN_BY.items()
     )
 
 
@@ -411,7 +411,5 @@ def _medium_holds(medium: str) -> bool:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    if match[2] is not None:
-        return match[2]
-    code = int(match[1], 16)
-    return chr(code) if 0 < code < 0x110000 else ""
+    code = int(match[1] or "0", 16)
+    return match[2] or (chr(code) if 0 < code < 0x110000 else "")

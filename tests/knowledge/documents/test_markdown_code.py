@@ -108,7 +108,7 @@ def test_brackets_and_entities_in_prose_are_shown_as_a_person_sees_them(text: li
         ("py showLineNumbers=5", "# highlight-next-line\nx = {1,3}", "py\nx = {1,3}"),
         ("js {1,3-5} showLineNumbers", "// highlight-start\na()", "js\n// highlight-start\na()"),
         ("", "// highlight-start\na()", "\n// highlight-start\na()"),
-        ("md", "// highlight-start\n<!-- highlight-end -->", "md\n// highlight-start"),
+        ("md", "<!-- highlight-end -->\nx", "md\n<!-- highlight-end -->\nx"),
         ("js", "x // highlight-start", "js\nx // highlight-start"),
         ("js", "a // [!code highlight]\nb # [!code ++]\nc /* [!code --:2] */", "js\na\n+ b\n- c"),
         ("js", "a[!code]", "js\na[!code]"),
