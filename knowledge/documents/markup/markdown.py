@@ -79,10 +79,11 @@ _HIGHLIGHTING = re.compile(
     re.MULTILINE,
 )
 _WITH_COMMENTS = ("", "md", "mdx", "markdown")
-# VitePress removes comments that mark lines, and shows marks of added and removed ones.
+# VitePress does the same with comments at the end of a line, except those of changed lines.
 _LINE_MARK = re.compile(
-    r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code (?:([+-])[+-]|[a-z]{1,20})"
-    r"(?::[^\[\]]{1,60})?\][ \t]{0,9}(?:\*/|-->)?[ \t]{0,9}\Z"
+    r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code [a-z][^\[\]\n]{0,60}\]"
+    r"[ \t]{0,9}(?:\*/|-->)?[ \t]{0,9}$",
+    re.MULTILINE,
 )
 _BOX_IN_QUOTE = re.compile(
     r"([ \t]{0,40}(?:>[ \t]?){1,20})\[!([\w-]{1,40})(?:\|[^\[\]]{0,60})?\][+-]?(.*)\Z"
@@ -421,17 +422,7 @@ def _remove_marks(info: str, code: str) -> str:
     """Return code without the comments that only say how to show its lines."""
     if info.partition(" ")[0] not in _WITH_COMMENTS and _LINE_NUMBERS.search(info) is None:
         code = _HIGHLIGHTING.sub("", code)
-    if "[!code" not in code:
-        return code
-    marked = ((line, _LINE_MARK.search(line)) for line in code.split("\n"))
-    return "\n".join(
-        line
-        if mark is None
-        else f"{mark[1]} {line[: mark.start()]}"
-        if mark[1]
-        else line[: mark.start()]
-        for line, mark in marked
-    )
+    return _LINE_MARK.sub("", code)
 
 
 def _write_embedded(match: re.Match[str], env: _Env) -> str:

@@ -6,6 +6,7 @@ rules.
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -109,23 +110,24 @@ class _Elements:
     """
 
     def __init__(self, tree: LexborHTMLParser) -> None:
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         self._nested: dict[str, int] = {}
         self._widest = 1
-        around: dict[str, int] = {}
-        stack: list[LexborNode | frozenset[str]] = [tree.root] if tree.root is not None else []
+        around: Counter[str] = Counter()
+        stack: list[tuple[LexborNode | None, frozenset[str]]] = [(tree.root, frozenset())]
         while stack:
-            entry = stack.pop()
-            is_left = isinstance(entry, frozenset)
-            names = entry if isinstance(entry, frozenset) else _list_names(entry)
-            for name in names:
-                around[name] = around.get(name, 0) + (-1 if is_left else 1)
-                self._nested[name] = max(self._nested.get(name, 0), around[name])
-                self.counts[name] = self.counts.get(name, 0) + (not is_left)
-            if not isinstance(entry, frozenset):
-                children = list(entry.iter())
-                self._widest = max(self._widest, len(children))
-                stack += (names, *children)
+            node, left = stack.pop()
+            around.subtract(left)
+            if node is None:
+                continue
+            names, children = _list_names(node), list(node.iter())
+            self.counts.update(names)
+            around.update(names)
+            self._nested.update(
+                (name, max(self._nested.get(name, 0), around[name])) for name in names
+            )
+            self._widest = max(self._widest, len(children))
+            stack += ((None, names), *((child, frozenset()) for child in children))
 
     def estimate(self, selector: str) -> int:
         """Return an upper limit of the steps (of some nanoseconds) that take to find the elements

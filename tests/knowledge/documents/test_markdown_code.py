@@ -110,7 +110,7 @@ def test_brackets_and_entities_in_prose_are_shown_as_a_person_sees_them(text: li
         ("", "// highlight-start\na()", "\n// highlight-start\na()"),
         ("md", "<!-- highlight-end -->\nx", "md\n<!-- highlight-end -->\nx"),
         ("js", "x // highlight-start", "js\nx // highlight-start"),
-        ("js", "a // [!code highlight]\nb # [!code ++]\nc /* [!code --:2] */", "js\na\n+ b\n- c"),
+        ("js", "a // [!code highlight]\nb # [!code --]", "js\na\nb # [!code --]"),
         ("js", "a[!code]", "js\na[!code]"),
     ],
 )  # fmt: skip
