@@ -15,6 +15,7 @@ _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOT
 _MOST_KEYWORDS = 64
 
 _MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_NOT_CLOSED = "its front matter is not closed"
 _USED = frozenset(
     {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
     | {"groups", "version"}
@@ -59,7 +60,9 @@ def take(text: str) -> tuple[FrontMatter, str]:
     """Return the front matter and the text after it; unusable values become warnings."""
     match = _FENCED.match(text[: MAX_CHARACTERS + 16])
     if match is None:
-        return _without_front_matter(text), text
+        head = text[:MAX_CHARACTERS]
+        is_unclear = head.startswith("---") and _MAY_STATE_GROUPS.search(head) is not None
+        return FrontMatter(unclear_groups=_NOT_CLOSED if is_unclear else ""), text
     rest = text[match.end() :]
     loader = _PlainLoader(match[1])
     try:
@@ -135,14 +138,6 @@ def _is_statement(value: str) -> bool:
     words = value.split()
     is_text = len(words) > 1 and all(word[0].isalnum() or word[0] in "(\"'" for word in words)
     return _DATE.match(value) is not None or is_text
-
-
-def _without_front_matter(text: str) -> FrontMatter:
-    """Return an empty front matter, with a warning if the text has one that is not closed."""
-    head = text[:MAX_CHARACTERS]
-    if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
-        return FrontMatter(unclear_groups="its front matter is not closed")
-    return FrontMatter()
 
 
 def _ignore(stated: str, warning: str) -> FrontMatter:

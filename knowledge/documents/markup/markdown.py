@@ -211,7 +211,8 @@ class _Writer(RendererHTML):
             lambda link: link[1] or link[2].replace("#", " > "),
             _INLINE_FIELD.sub(r"\1\3: \2", content),
         )
-        is_last = _ends_line(tokens, idx)
+        rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
+        is_last = not any(token.content.strip() for token in rest)
         content = _write_icons(
             _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
         )
@@ -381,12 +382,6 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _ends_line(tokens: Sequence[Token], idx: int) -> bool:
-    """Return whether nothing follows a token on its line."""
-    rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
-    return not any(token.content.strip() for token in rest)
-
-
 def _write_icons(content: str, *, is_last: bool) -> str:
     """Return a text without icons before words; those that stand for words are named."""
     if ":" not in content:
@@ -429,8 +424,8 @@ def _write_embedded(match: re.Match[str], env: _Env) -> str:
     """Write a picture that is embedded by its name; other files are left out."""
     if _PICTURE_NAME.match(match[1]):
         return f'<img src="{match[1]}" alt="">'
-    if "left_out" in env:
-        env["left_out"].add("embedded file", "other files are not included", name=match[1])
+    left_out = env.get("left_out", LeftOutCounts())
+    left_out.add("embedded file", "other files are not included", name=match[1])
     return ""
 
 
@@ -637,7 +632,8 @@ def _unfold(lines: Iterable[str]) -> Iterator[str]:
         shift = sum(each.inside - each.outside for each in opened if each.inside is not None)
         line = _dedent(line, shift)
         written = line[: max(0, indent - shift)]
-        title = "" if fences.follow(line) or tag is not None else _find_note(line)
+        note = None if fences.follow(line) or tag is not None else _NOTE.match(line)
+        title = "" if note is None else note[2] or note[1].capitalize()
         if title and (is_in_list or indent - shift < 4):
             opened.append(_Opened(indent, written, is_note=True))
             title = _make_parser().renderInline(title, {"page": ""})
@@ -649,8 +645,8 @@ def _unfold(lines: Iterable[str]) -> Iterator[str]:
         if line.strip() and not fences.open:
             is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
         yield from (line,) if tag is None else ("", _EXPRESSION.sub("", line).rstrip(), "")
-    for note in reversed([each for each in opened if each.is_note]):
-        yield from _end_note(note, fences)
+    for each in reversed(opened):
+        yield from _end_note(each, fences) if each.is_note else ()
 
 
 def _follow_indent(opened: list[_Opened], indent: int, *, is_end: bool) -> None:
@@ -667,14 +663,6 @@ def _end_note(note: _Opened, fences: Fences) -> Iterator[str]:
     """Yield the lines that close a note, and a code fence in it that is still open."""
     yield from (f"{note.written}{fences.open}", f"{note.written}</dd></dl>", "")
     fences.open = ""
-
-
-def _find_note(line: str) -> str:
-    """Return the title of the note or tab that a line opens, its kind if it has no title, or an
-    empty string.
-    """
-    match = _NOTE.match(line)
-    return "" if match is None else match[2] or match[1].capitalize()
 
 
 def _count_indent(line: str) -> int:
