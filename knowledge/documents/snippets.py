@@ -70,9 +70,6 @@ _BORDERS = (
     ("end-before", False, 0), ("end-at", False, 1),
 )  # fmt: skip
 """Options that state a line by a text in it, whether the part begins there, and how far behind."""
-
-Read = Callable[[str], str | None]
-"""Returns the text of a file, or None and warns."""
 _BESIDE = frozenset(
     {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".aspx", ".rst", ".adoc", ".asciidoc"}
 )
@@ -120,7 +117,8 @@ class _Nearby:
         self._groups = groups
         self._rules = FolderRules()
         self._page = file.location
-        self._limit = None if file.top is None else find_repository(file.top) or file.top
+        around = (file.top, *file.top.parents) if file.top is not None else ()
+        self._limit = next((place for place in around if (place / ".git").exists()), file.top)
         if isinstance(file, ArchivedFile):
             self._page = file.location / file.member.filename
             self._limit = file.location
@@ -255,13 +253,8 @@ def read_with_snippets(
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))
-    included = _replace_literal_includes(lines, snippets.find_text)
+    included = _replace_literal_includes(lines, snippets)
     return "\n".join(included).encode()
-
-
-def find_repository(folder: Path) -> Path | None:
-    """Return the root of the repository's working copy that contains a folder, or None."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
@@ -291,7 +284,7 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
     return beside
 
 
-def _replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
+def _replace_literal_includes(lines: Sequence[str], snippets: _Snippets) -> Iterator[str]:
     """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
     code.
     """
@@ -307,7 +300,7 @@ def _replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]
         options, rest = take_options(following)
         closing = next((place for place, line in enumerate(rest[:3]) if line.strip() == fence), -1)
         at += len(following) - len(rest) + closing + 1
-        text = read(name.lstrip("/"))
+        text = snippets.find_text(name.lstrip("/"))
         if text is not None:
             code = _cut_part(text.split("\n"), options)
             language = options.get("language", PurePosixPath(name).suffix[1:])

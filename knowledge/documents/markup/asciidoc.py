@@ -443,7 +443,9 @@ def read_table(
             [Cell(plain(cell)) for cell in row]
             for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
         ]
-    stated = _count_columns(style)
+    columns = _COLUMNS.search(style)
+    times = _TIMES.findall(columns[1] if columns is not None else "")
+    stated = min(sum(int(number or 1) for number in times), MOST_COLUMNS)
     first = next((line for line in lines if line.strip()), "")
     cells = list(_cells(lines, plain))
     width = stated or sum(cell.columns for cell in _cells([first], plain)) or 1
@@ -498,12 +500,6 @@ def _write_scripts(text: str) -> str:
 def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:
     if any(lines):
         yield make_code("\n".join(lines).rstrip(), language)
-
-
-def _count_columns(style: str) -> int:
-    match = _COLUMNS.search(style)
-    columns = _TIMES.findall(match[1] if match is not None else "")
-    return min(sum(int(times or 1) for times in columns), MOST_COLUMNS)
 
 
 def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:

@@ -282,10 +282,11 @@ def read(
     main = exported[1] if exported is not None else None
     content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
+    named = " ".join(clean_text("".join(part.text() for part in tree.css("title")[:1])).split())
     headings = (block.text for block in blocks if block.level == 1)
     return Page(
         source=source,
-        title=exported[0] if exported is not None else next(headings, _line(tree, "title")),
+        title=exported[0] if exported is not None else next(headings, named),
         blocks=blocks,
         crumbs=ancestors,
         description=read_attribute(tree, "meta[name=description]", "content"),
@@ -453,11 +454,6 @@ def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
         yield from writer.take_blocks()
     writer.flush()
     yield from writer.take_blocks()
-
-
-def _line(tree: LexborHTMLParser, selector: str) -> str:
-    node = tree.css_first(selector)
-    return " ".join(clean_text(node.text()).split()) if node is not None else ""
 
 
 def _write_span(code: str) -> str:

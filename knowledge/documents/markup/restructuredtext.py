@@ -198,7 +198,9 @@ def _simplify(tree: nodes.document) -> None:
     for box in list(tree.findall(nodes.Element)):
         is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
         if is_box and box.parent is not None:
-            box.parent.replace(box, _head_by_kind(box))
+            # A box without a stated title is headed by its kind, as readers see it.
+            _insert_label(box, f"{type(box).__name__.capitalize()}:")
+            box.parent.replace(box, nodes.container("", *box.children))
 
 
 def _label_footnotes(tree: nodes.document) -> None:
@@ -209,12 +211,6 @@ def _label_footnotes(tree: nodes.document) -> None:
         footnote = label.parent
         footnote.remove(label)
         _insert_label(footnote, f"[{label.astext()}]")
-
-
-def _head_by_kind(box: nodes.Element) -> nodes.container:
-    """Return a box without a stated title, headed by its kind, as readers see it."""
-    _insert_label(box, f"{type(box).__name__.capitalize()}:")
-    return nodes.container("", *box.children)
 
 
 def _insert_label(element: nodes.Element, label: str) -> None:
