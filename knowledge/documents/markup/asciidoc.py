@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
+from itertools import cycle
 from textwrap import dedent
 from typing import Any
 
@@ -92,6 +93,7 @@ _PASSED = re.compile(
 )
 _ESCAPED_ATTRIBUTE = re.compile(r"\\(\{[\w-]{1,60}\})")
 _SCRIPT = re.compile(r"\^([\w+.,()-]{1,20})\^|~([\w+-]{1,20})~")
+_SCRIPTS = (Script.LINE, Script.RAISED, Script.LOWERED)
 _ROLE = r"(?:(?<!\w)\[[^\[\]\n]{1,60}\])?"
 _STRUCK = re.compile(r"\[[\w.-]{0,40}line-through[\w.-]{0,40}\]([#*_]{1,2})([^\n]{1,500}?)\1")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
@@ -392,7 +394,9 @@ class _AsciiDocReader:
         )
         for _ in range(_DEEPEST_MACRO):
             text = _MACRO.sub(_show_macro, _LINK.sub(self._show_link, text))
-        text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
+        parts = zip(_SCRIPT.split(text), cycle(_SCRIPTS), strict=False)
+        text = join_spans(Span(part or "", script) for part, script in parts)
+        text = _STRUCK.sub(r"~~\2~~", text)
         for pattern in _FORMATS:
             text = pattern.sub(r"\1", text)
         text = unescape(text).replace("\xad", "")
@@ -488,13 +492,6 @@ def _parse_value(text: str) -> object:
         return float(text)
     except ValueError:
         return text
-
-
-def _write_scripts(text: str) -> str:
-    """Return text with its superscript and subscript parts in the notation of other formats."""
-    scripts = (Script.LINE, Script.RAISED, Script.LOWERED)
-    parts = enumerate(_SCRIPT.split(text))
-    return join_spans(Span(part or "", scripts[at % 3]) for at, part in parts)
 
 
 def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:
