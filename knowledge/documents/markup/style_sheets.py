@@ -104,48 +104,6 @@ class _Rule:
     names: frozenset[str]
 
 
-class _Elements:
-    """The number of elements of a page with each tag, class and id, and how deeply they are nested,
-    which limits the time for finding those that match a selector. `counts` are their numbers.
-    """
-
-    def __init__(self, tree: LexborHTMLParser) -> None:
-        self.counts: Counter[str] = Counter()
-        self._nested: dict[str, int] = {}
-        self._widest = 1
-        around: Counter[str] = Counter()
-        stack: list[tuple[LexborNode | None, frozenset[str]]] = [(tree.root, frozenset())]
-        while stack:
-            node, left = stack.pop()
-            around.subtract(left)
-            if node is None:
-                continue
-            names, children = _list_names(node), list(node.iter())
-            self.counts.update(names)
-            around.update(names)
-            self._nested.update(
-                (name, max(self._nested.get(name, 0), around[name])) for name in names
-            )
-            self._widest = max(self._widest, len(children))
-            stack += ((None, names), *((child, frozenset()) for child in children))
-
-    def estimate(self, selector: str) -> int:
-        """Return an upper limit of the steps (of some nanoseconds) that take to find the elements
-        that match a selector: it is compared with each way to choose its parts around an element.
-        """
-        elements, depth = self.counts.get("*", 0), self._nested.get("*", 0)
-        plain = _ATTRIBUTE.sub("", selector)
-        subject = _COMPOUND.findall(_BRACKETS.sub("", _BRACKETS.sub("", plain)))[-1:]
-        steps = depth * _count("".join(subject), self.counts, elements)
-        factors = [self._widest] * len(_OF_SIBLINGS.findall(plain))
-        factors += [elements] * plain.count(":has(")
-        compounds = _COMPOUND.findall(_POSITION.sub("", plain))[:-1]
-        factors += (_count(compound, self._nested, depth) for compound in compounds)
-        for factor in factors:
-            steps = min(steps * factor, _MOST_STEPS + 1)
-        return steps + _STEPS_OF_ELEMENT * elements
-
-
 class AppliedSheets:
     """The declarations of the style sheets of a page for its elements.
 
@@ -213,6 +171,48 @@ class AppliedSheets:
             for node in nodes:
                 self._stated.setdefault((node.mem_id, place), []).append(at)
         return len(nodes)
+
+
+class _Elements:
+    """The number of elements of a page with each tag, class and id, and how deeply they are nested,
+    which limits the time for finding those that match a selector. `counts` are their numbers.
+    """
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self.counts: Counter[str] = Counter()
+        self._nested: dict[str, int] = {}
+        self._widest = 1
+        around: Counter[str] = Counter()
+        stack: list[tuple[LexborNode | None, frozenset[str]]] = [(tree.root, frozenset())]
+        while stack:
+            node, left = stack.pop()
+            around.subtract(left)
+            if node is None:
+                continue
+            names, children = _list_names(node), list(node.iter())
+            self.counts.update(names)
+            around.update(names)
+            self._nested.update(
+                (name, max(self._nested.get(name, 0), around[name])) for name in names
+            )
+            self._widest = max(self._widest, len(children))
+            stack += ((None, names), *((child, frozenset()) for child in children))
+
+    def estimate(self, selector: str) -> int:
+        """Return an upper limit of the steps (of some nanoseconds) that take to find the elements
+        that match a selector: it is compared with each way to choose its parts around an element.
+        """
+        elements, depth = self.counts.get("*", 0), self._nested.get("*", 0)
+        plain = _ATTRIBUTE.sub("", selector)
+        subject = _COMPOUND.findall(_BRACKETS.sub("", _BRACKETS.sub("", plain)))[-1:]
+        steps = depth * _count("".join(subject), self.counts, elements)
+        factors = [self._widest] * len(_OF_SIBLINGS.findall(plain))
+        factors += [elements] * plain.count(":has(")
+        compounds = _COMPOUND.findall(_POSITION.sub("", plain))[:-1]
+        factors += (_count(compound, self._nested, depth) for compound in compounds)
+        for factor in factors:
+            steps = min(steps * factor, _MOST_STEPS + 1)
+        return steps + _STEPS_OF_ELEMENT * elements
 
 
 def cascade(*sources: Declarations) -> dict[str, str]:
