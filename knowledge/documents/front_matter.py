@@ -15,7 +15,6 @@ _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOT
 _MOST_KEYWORDS = 64
 
 _MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_NOT_CLOSED = "its front matter is not closed"
 _USED = frozenset(
     {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
     | {"groups", "version"}
@@ -62,7 +61,7 @@ def take(text: str) -> tuple[FrontMatter, str]:
     if match is None:
         head = text[:MAX_CHARACTERS]
         is_unclear = head.startswith("---") and _MAY_STATE_GROUPS.search(head) is not None
-        return FrontMatter(unclear_groups=_NOT_CLOSED if is_unclear else ""), text
+        return FrontMatter(unclear_groups="its front matter is not closed" * is_unclear), text
     rest = text[match.end() :]
     loader = _PlainLoader(match[1])
     try:

@@ -376,8 +376,7 @@ class _AsciiDocReader:
             return f"\x1a{len(held) - 1}\x1a"
 
         def hold_passed(match: re.Match[str]) -> str:
-            shown = next((part for part in match.groups() if part is not None), "")
-            shown = keep_tildes(shown)
+            shown = keep_tildes(next((part for part in match.groups() if part is not None), ""))
             return hold(shown if match.lastgroup is None else shown.replace("\\]", "]"))
 
         def fill(match: re.Match[str]) -> str:

@@ -33,11 +33,8 @@ def name_icons(tree: LexborHTMLParser) -> None:
 
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
     """Return the ids of the elements that a labelled control expands."""
-    controlled: set[str] = set()
-    for control in tree.css(_CONTROLS)[:_MOST]:
-        if _read_start(control):
-            controlled.update(_list_targets(control))
-    return frozenset(controlled)
+    labelled = filter(_read_start, tree.css(_CONTROLS)[:_MOST])
+    return frozenset(target for control in labelled for target in _list_targets(control))
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:

@@ -153,13 +153,12 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
     last = max((at for at, line in enumerate(lines) if line.rstrip().endswith("%%")), default=-1)
     is_comment = False
     for at, (line, is_code) in enumerate(mark_code(lines)):
-        is_begun = not is_code and line.lstrip().startswith("%%") and line.count("%%") == 1
-        if is_comment:
-            is_comment = not line.rstrip().endswith("%%")
+        may_begin = not (is_comment or is_code) and at < last
+        is_begun = may_begin and line.lstrip().startswith("%%") and line.count("%%") == 1
+        left_out.add("comment", _UNSEEN, is_begun)
+        if is_comment or is_begun:
+            is_comment = is_begun or not line.rstrip().endswith("%%")
             line = ""
-        elif is_begun and at < last:
-            is_comment, line = True, ""
-            left_out.add("comment", _UNSEEN)
         for match in reversed([] if is_code else list(_COMMENT.finditer(_blank_code(line)))):
             line = line[: match.start()] + line[match.end() :]
             left_out.add("comment", _UNSEEN)
@@ -289,10 +288,9 @@ def _follow_indent(opened: list[_Opened], indent: int, *, is_end: bool) -> None:
     """Take the indentation of a line as that of the content of what is open, or end a component."""
     if is_end and opened and not opened[-1].is_note:
         opened.pop()
-    elif opened and opened[-1].inside is None:
-        opened[-1].inside = max(opened[-1].outside, indent)
-    elif opened and not opened[-1].is_note:
-        opened[-1].inside = max(opened[-1].outside, min(opened[-1].inside or 0, indent))
+    elif opened and (opened[-1].inside is None or not opened[-1].is_note):
+        inside = indent if opened[-1].inside is None else min(opened[-1].inside, indent)
+        opened[-1].inside = max(opened[-1].outside, inside)
 
 
 def _end_note(note: _Opened, fences: Fences) -> Iterator[str]:

@@ -44,9 +44,7 @@ _BULLETS = tuple("•◦▪‣·■●○–—-")
 _EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
 _EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
 _NOT_READ = "pages, recordings and programs inside a page are not read"
-_NOT_APPLIED = (
-    "comparing it with all elements of the page takes too long, so text that it hides is shown"
-)
+_NOT_APPLIED = "comparing it with all elements takes too long, so text that it hides is shown"
 _NO_SIZE = ("0", "1")
 _LEAST_WORDS = 5
 _LONGEST_NAME = 100

@@ -1,9 +1,7 @@
 """Reads Markdown and MDX: markdown-it generates HTML, which is read by the HTML reader.
 
-Supported are CommonMark, tables, and extensions of documentation generators: notes and tabs (`!!!
-note`, `=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of
-MyST, attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
-MDX imports and exports are left out, and captions of components become text; no code is run.
+Supported are CommonMark, tables, directives and roles of MyST, attributes (`{ #id .class }`),
+fields and links of Obsidian, and what `extensions` rewrites. No code is run.
 """
 
 import re

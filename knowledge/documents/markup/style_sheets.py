@@ -109,10 +109,8 @@ class AppliedSheets:
 
     The scripts of a website open what its style sheets hide, such as tabs and answers, and nothing
     says which of it. So style sheets in files hide elements only on pages without scripts, and in
-    books. `is_complete` states whether all style sheets are known and may hide elements.
-
-    The most specific rules are applied first. `unapplied` is the number of rules whose comparison
-    with the elements would take too long.
+    books. `is_complete` states whether all style sheets are known and may hide elements. The most
+    specific rules are applied first; `unapplied` is the number of those that would take too long.
     """
 
     def __init__(
@@ -123,15 +121,12 @@ class AppliedSheets:
         self._stated: dict[tuple[int, str], list[int]] = {}
         self._cascaded: dict[tuple[int, ...], Declarations] = {}
         may_hide, self._elements = is_book or not _has_scripts(tree), _Elements(tree)
+        names = self._elements.counts.keys()
         rules: list[tuple[_Rule, bool]] = []
         for css, is_file in islice(_list_sheets(tree, find_file), _MOST_SHEETS):
             is_whole = may_hide or not is_file
             self.is_complete = self.is_complete and is_whole and css is not None
-            found = (
-                rule
-                for rule in _parse_rules(css or "")
-                if rule.names <= self._elements.counts.keys()
-            )
+            found = (rule for rule in _parse_rules(css or "") if rule.names <= names)
             rules += ((rule, is_whole) for rule in found)
         rules.sort(key=lambda rule: rule[0].rank)
         self.generates_text = any(rule.generated for rule, _ in rules)
