@@ -2,7 +2,8 @@ r"""Writes text of documents as Markdown that every renderer shows as it stands 
 
 The text of a document has fences, rows of tables, items that begin with `- ` or a number, inline
 code, struck-out text (`~~400~~`), boxes of items (`- [x]`), and names of pictures (`![Label]`).
-A backslash at the beginning of a line, before `- ` or a fence, makes it literal (`keep_literal`).
+A backslash at the beginning of a line, before `- ` or a fence, makes it literal (`keep_literal`),
+and so do those of two tildes that strike nothing out (`\~\~`).
 Everything else in it, such as `2*3*4`, `_name_`, `<serial>`, `\\server\share` or `> 3 kW`, is
 literal and is escaped. Links to the web, which prepared documents may contain, remain links.
 
@@ -22,7 +23,8 @@ PUNCTUATION = r"!-/:-@\[-`{-~"
 """The characters that a backslash escapes in Markdown, for a character class."""
 _CODE_IN_WORD = re.compile(r"(?<=[^\W_])\0(\d{1,9})\0(?=[^\W_])")
 _SIGN = re.compile(
-    r"(?P<kept>https?://[^\s<>`|]+|\0\d{1,9}\0)"  # addresses, which other rules check, and code
+    # Addresses, which other rules check, code, and tildes that strike nothing out.
+    r"(?P<kept>https?://[^\s<>`|]+|\0\d{1,9}\0|\\~\\~)"
     r"|!\[(?P<picture>[^\[\]]{0,400})\]"
     r"|\[(?P<label>[^\[\]]{0,400})\]\((?:https?:)?//[^\s()<>]{1,1900}\)"
     rf"|(?P<struck>{STRUCK})"

@@ -186,7 +186,9 @@ def restore_names(
     taken = set(paths)
     for path in sorted(paths):
         match = _NOTION_ID.match(path.stem)
-        folders = [_clean(part) for part in path.parts[:-1] if not _OUTER.match(part)]
+        folders = [
+            _NOTION_ID.sub(r"\1", part) for part in path.parts[:-1] if not _OUTER.match(part)
+        ]
         if match is None:
             has_id = any(_NOTION_ID.match(part) for part in path.parts)
             if folders != list(path.parts[:-1]) and has_id:
@@ -226,11 +228,6 @@ def _leave_filtered_tables(listing: FolderListing) -> None:
             paths.remove(path)
             listing.skipped.append((path, f"a filtered copy of the table {complete.name}"))
     listing.files[:] = [file for file in listing.files if file.path in paths]
-
-
-def _clean(part: str) -> str:
-    match = _NOTION_ID.match(part)
-    return match[1] if match is not None else part
 
 
 def _expand(

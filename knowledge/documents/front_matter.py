@@ -59,20 +59,27 @@ def take(text: str) -> tuple[FrontMatter, str]:
     """Return the front matter and the text after it; unusable values become warnings."""
     match = _FENCED.match(text[: MAX_CHARACTERS + 16])
     if match is None:
-        return _without_front_matter(text), text
+        head = text[:MAX_CHARACTERS]
+        is_unclear = head.startswith("---") and _MAY_STATE_GROUPS.search(head) is not None
+        return FrontMatter(unclear_groups="its front matter is not closed" * is_unclear), text
     rest = text[match.end() :]
+    loader = _PlainLoader(match[1])
     try:
-        stated = yaml.load(match[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
+        node = loader.get_single_node()
+        stated = {} if node is None else loader.construct_document(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
         return _ignore(match[1], f"front matter was ignored: {reason}"), rest
-    if stated is None:
-        return FrontMatter(), rest
-    if not isinstance(stated, dict):
+    if not (isinstance(stated, dict) and isinstance(node, yaml.MappingNode | None)):
         kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
         return _ignore(match[1], warning), rest
-    written = _list_written(match[1])
+    # As written, because YAML would parse `1.10` as the number 1.1.
+    written = [
+        (clean_text(key.value), " ".join(clean_text(value.value).split()))
+        for key, value in (node.value if node is not None else ())
+        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
+    ]
     version = next((value for name, value in written if name.casefold() == "version"), "")
     fields = [(name, value) for name, value in written if name.casefold() not in _USED]
     shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
@@ -99,6 +106,15 @@ def parse_stated_groups(value: object) -> tuple[str, ...]:
     return parse_groups(names)
 
 
+def list_keywords(value: object) -> tuple[str, ...]:
+    """Return the keywords that a document states, as a list or a string."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list):
+        return ()
+    return tuple(text for item in value[:_MOST_KEYWORDS] if (text := _text(item)))
+
+
 def find_stated_language(page: Page) -> str | None:
     """Return the language code that a page states (`pt` for `pt-BR`), or None."""
     stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
@@ -116,30 +132,11 @@ def make_sample(page: Page) -> str:
     return "\n".join(parts)
 
 
-def _list_written(stated: str) -> list[tuple[str, str]]:
-    """Return names and values as written, because YAML would parse `1.10` as the number 1.1."""
-    node = yaml.compose(stated, _PlainLoader)
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return [
-        (clean_text(key.value), " ".join(clean_text(value.value).split()))
-        for key, value in pairs
-        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
-    ]
-
-
 def _is_statement(value: str) -> bool:
     """Return whether a value is informative: a date, or several words."""
     words = value.split()
     is_text = len(words) > 1 and all(word[0].isalnum() or word[0] in "(\"'" for word in words)
     return _DATE.match(value) is not None or is_text
-
-
-def _without_front_matter(text: str) -> FrontMatter:
-    """Return an empty front matter, with a warning if the text has one that is not closed."""
-    head = text[:MAX_CHARACTERS]
-    if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
-        return FrontMatter(unclear_groups="its front matter is not closed")
-    return FrontMatter()
 
 
 def _ignore(stated: str, warning: str) -> FrontMatter:
@@ -160,7 +157,7 @@ def _from_mapping(stated: dict[object, object]) -> FrontMatter:
         unclear_groups=unclear,
         title=_text(stated.get("title")),
         description=_text(stated.get("description")),
-        keywords=_texts(stated.get("keywords")) or _texts(stated.get("tags")),
+        keywords=list_keywords(stated.get("keywords")) or list_keywords(stated.get("tags")),
         language=_text(stated.get("lang")) or _text(stated.get("language")) or None,
         url=_text(stated.get("url")) or _text(stated.get("canonical_url")) or None,
     )
@@ -168,11 +165,3 @@ def _from_mapping(stated: dict[object, object]) -> FrontMatter:
 
 def _text(value: object) -> str:
     return clean_text(value).strip() if isinstance(value, str) else ""
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    if not isinstance(value, list):
-        return ()
-    return tuple(text for item in value[:_MOST_KEYWORDS] if (text := _text(item)))

@@ -30,6 +30,7 @@ def _write_raised(text: str) -> str:
     return f"^{text}" if _PLAIN_SCRIPT.match(text) else f"^({text})"
 
 
+_TWO_TILDES = re.compile("(?<!~)~~(?!~)")
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
 _SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "munderover"})
@@ -155,6 +156,11 @@ def strike(text: str) -> str:
         return "\n".join(map(strike, text.split("\n")))
     bare = text.strip()
     return text.replace(bare, f"~~{bare}~~", 1) if bare else text
+
+
+def keep_tildes(text: str) -> str:
+    """Return text in which two tildes that a person sees are no mark of struck-out text."""
+    return _TWO_TILDES.sub(r"\~\~", text)
 
 
 def write_formula(formula: Formula, depth: int = 0) -> str:

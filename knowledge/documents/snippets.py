@@ -13,8 +13,7 @@ Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`,
 import os
 import posixpath
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import unescape
 from itertools import islice
@@ -26,6 +25,7 @@ from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
 from knowledge.documents.furniture import WEBSITES
+from knowledge.documents.markup.fences import Fences, describe_code, take_options
 from knowledge.documents.page import make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
@@ -52,7 +52,6 @@ _BRACED = re.compile(
     r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})((?:[ \t][^{}\n]{0,500})?)\*\}[ \t]{0,80}\Z"
 )
 _CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
-_CODE_FENCE = re.compile(r"[ \t>]{0,40}(`{3,20}|~{3,20})")
 _MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
 _LINES = re.compile(r"[\d:, ]{1,200}\Z")
@@ -60,29 +59,26 @@ _MOST_SNIPPETS = 100
 _LARGEST_SNIPPET = 256 * 1024
 
 Warn = Callable[[str], None]
-_FENCED = re.compile(
-    r"([ \t]{0,80})(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
-)
 _DIRECTIVE = re.compile(
-    r"([ \t]{0,80})\.\.[ \t]{1,20}literalinclude::[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
+    r"([ \t]{0,80})(?:(`{3,20}|~{3,20}|:{3,20})\{literalinclude\}|\.\.[ \t]{1,20}literalinclude::)"
+    r"[ \t]{1,20}(\S{1,500})[ \t]{0,80}\Z"
 )
-_OPTION = re.compile(r"[ \t]{0,80}:([a-z-]{1,30}):[ \t]{0,20}([^\n]{0,300})\Z")
 _RANGE = re.compile(r"(\d{0,7})([:-]?)(\d{0,7})\Z")
 _MOST_RANGES = 50
+_MOST_OPTIONS = 50
 _BORDERS = (
     ("start-after", True, 1), ("start-at", True, 0),
     ("end-before", False, 0), ("end-at", False, 1),
 )  # fmt: skip
 """Options that state a line by a text in it, whether the part begins there, and how far behind."""
-
-Read = Callable[[str], str | None]
-"""Returns the text of a file, or None and warns."""
 _BESIDE = frozenset(
     {".md", ".markdown", ".mdx", ".html", ".htm", ".xhtml", ".aspx", ".rst", ".adoc", ".asciidoc"}
 )
 _OF_PICTURES = r"\.(?:png|jpe?g|gif|webp)"
 _ADDRESS = re.compile(
-    rb"(?<=[\"'(<:])[ \t]{0,3}([^\"'()<>:\s][^\"'()<>:\n]{0,300}" + _OF_PICTURES.encode() + rb")",
+    rb"(?<=[\"'(<:\[])[ \t]{0,3}([^\"'()<>:\[\s][^\"'()<>:\n]{0,300}"
+    + _OF_PICTURES.encode()
+    + rb")",
     re.IGNORECASE,
 )
 _WITH_SHEETS = WEBSITES | {".aspx"}
@@ -90,6 +86,9 @@ _SHEET = re.compile(
     rb"(?<=[\"'])[ \t]{0,3}([^\"'<>:\n]{1,300}\.css)(?=[\"'?#])"
     rb"|(?<=[=(])[ \t]{0,3}([^\s\"'()<>=:]{1,300}\.css)(?=[\s)>?#])",
     re.IGNORECASE,
+)
+_BASE = re.compile(
+    rb"<base\s[^<>]{0,300}?href\s{0,9}=\s{0,9}[\"']?([^\"'<>\s]{1,1000})", re.IGNORECASE
 )
 _MOST_SHEETS = 100
 _LARGEST_SHEETS = 4_000_000
@@ -101,18 +100,26 @@ _PUBLIC_FOLDERS = ("", "static", "public", "docs")
 class _Nearby:
     """Reads the files near a page by their addresses.
 
-    With `may_be_hidden`, they may be in a hidden folder of the ingested folder.
+    With `may_be_hidden`, they may be in a hidden folder of the ingested folder. Addresses are
+    relative to `base`, which is relative to the page.
     """
 
     def __init__(
-        self, file: FoundFile, groups: Sequence[str], *, may_be_hidden: bool = False
+        self,
+        file: FoundFile,
+        groups: Sequence[str],
+        base: str = "",
+        *,
+        may_be_hidden: bool = False,
     ) -> None:
         self._file = file
+        self._base = posixpath.dirname(base)
         self._open = file.top if may_be_hidden else None
         self._groups = groups
         self._rules = FolderRules()
         self._page = file.location
-        self._limit = None if file.top is None else find_repository(file.top) or file.top
+        around = (file.top, *file.top.parents) if file.top is not None else ()
+        self._limit = next((place for place in around if (place / ".git").exists()), file.top)
         if isinstance(file, ArchivedFile):
             self._page = file.location / file.member.filename
             self._limit = file.location
@@ -122,6 +129,7 @@ class _Nearby:
 
         With `is_exact`, a relative address means only a file relative to the page.
         """
+        address = posixpath.join(self._base, address)
         places = self._list_places(unquote(address))
         for target in islice(places, 1) if is_exact and address[:1] != "/" else places:
             try:
@@ -175,14 +183,14 @@ class _Snippets:
 
     def resolve(self, lines: list[str]) -> Iterator[str]:
         in_block = False
-        code: str | None = None
+        fences = Fences()
         for line in lines:
             bare = line.rstrip("\r")
-            code = _follow_fence(code, bare)
+            fences.follow(bare)
             if (single := _LINE.match(bare)) is not None:
                 yield from self._find(single[2], single[1])
             elif (braced := _BRACED.match(bare)) is not None:
-                yield from self._find_braced(*braced.groups(), is_fenced=code is not None)
+                yield from self._find_braced(*braced.groups(), is_fenced=bool(fences.open))
             elif _FENCE.match(bare) is not None:
                 in_block = not in_block
             elif in_block:
@@ -192,13 +200,10 @@ class _Snippets:
                 yield line
 
     def _find(self, reference: str, indent: str) -> Iterator[str]:
-        if reference.startswith(";"):
-            return
         name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
-        text = self.find_text(name)
-        if text is None:
-            return
-        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+        text = self.find_text(name) if not reference.startswith(";") else None
+        if text is not None:
+            yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
 
     def _find_braced(
         self, indent: str, name: str, options: str, *, is_fenced: bool
@@ -209,14 +214,11 @@ class _Snippets:
             return
         chosen = _CHOSEN_LINES.search(options)
         lines = text.split("\n")
-        if chosen is not None:
-            lines = _take_lines(lines, chosen[1])
-        lines = list(_take_part(lines, ""))
+        lines = list(_take_part(lines if chosen is None else _take_lines(lines, chosen[1]), ""))
         suffix = PurePosixPath(name).suffix.lower()
-        if is_fenced or suffix in _MARKDOWN:
-            yield from (f"{indent}{line}" for line in lines)
-        else:
-            yield from _write_fence(indent, lines, {"language": suffix[1:]})
+        if not is_fenced and suffix not in _MARKDOWN:
+            lines = make_code("\n".join(lines), suffix[1:]).text.split("\n")
+        yield from (f"{indent}{line}" for line in lines)
 
     def find_text(self, name: str) -> str | None:
         """Return the text of a file to which the page refers, or None with a warning."""
@@ -252,35 +254,8 @@ def read_with_snippets(
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))
-    included = replace_literal_includes(lines, snippets.find_text)
+    included = _replace_literal_includes(lines, snippets)
     return "\n".join(included).encode()
-
-
-def find_repository(folder: Path) -> Path | None:
-    """Return the root of the repository's working copy that contains a folder, or None."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-
-
-def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
-    """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
-    code.
-    """
-    at = 0
-    while at < len(lines):
-        bare = lines[at].rstrip("\r")
-        fenced, directive = _FENCED.match(bare), _DIRECTIVE.match(bare)
-        if fenced is None and directive is None:
-            yield lines[at]
-            at += 1
-            continue
-        options, at = _read_options(lines, at + 1)
-        if fenced is not None:
-            at = _skip_fence(lines, at, fenced[2])
-            options.setdefault("language", PurePosixPath(fenced[3]).suffix[1:])
-            yield from _write_fence(fenced[1], _find(fenced[3], options, read), options)
-        elif directive is not None:
-            options.setdefault("language", PurePosixPath(directive[2]).suffix[1:])
-            yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
 def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str, bytes]:
@@ -299,19 +274,43 @@ def load_beside(file: FoundFile, data: bytes, groups: Sequence[str]) -> dict[str
         return fetched
     if file.path.suffix.lower() not in _BESIDE:
         return {}
-    nearby = _Nearby(file, groups)
-    beside = {} if isinstance(file, ArchivedFile) else _load_pictures(nearby, data)
-    if file.path.suffix.lower() in _WITH_SHEETS:
-        beside.update(_load_stylesheets(nearby, data))
+    has_sheets = file.path.suffix.lower() in _WITH_SHEETS
+    stated = _BASE.search(data) if has_sheets else None
+    base = "" if stated is None else unescape(stated[1].decode("utf-8", "replace"))
+    nearby = _Nearby(file, groups, base)
+    beside: dict[str, bytes] = {}
+    if not isinstance(file, ArchivedFile):
+        named = [match[1].decode("utf-8", "replace") for match in _ADDRESS.finditer(data)]
+        limits = MOST_PICTURES, MOST_BYTES, LARGEST_PICTURE
+        beside = _load(nearby, named, *limits, are_sheets=False)
+    if has_sheets:
+        limits = _MOST_SHEETS, _LARGEST_SHEETS, _LARGEST_SHEETS
+        beside |= _load(nearby, [*_list_sheets(data, "")], *limits, are_sheets=True)
     return beside
 
 
-def _follow_fence(fence: str | None, line: str) -> str | None:
-    """Return the code fence that is open after a line, or None."""
-    mark = _CODE_FENCE.match(line)
-    if mark is None or fence is None:
-        return fence if mark is None else mark[1]
-    return None if mark[1].startswith(fence) else fence
+def _replace_literal_includes(lines: Sequence[str], snippets: _Snippets) -> Iterator[str]:
+    """Yield the lines of a Markdown or reStructuredText page with its directives replaced by
+    code.
+    """
+    at = 0
+    while at < len(lines):
+        match = _DIRECTIVE.match(lines[at].rstrip("\r"))
+        at += 1
+        if match is None:
+            yield lines[at - 1]
+            continue
+        indent, fence, name = match.groups()
+        following = lines[at : at + _MOST_OPTIONS]
+        options, rest = take_options(following)
+        closing = next((place for place, line in enumerate(rest[:3]) if line.strip() == fence), -1)
+        at += len(following) - len(rest) + closing + 1
+        text = snippets.find_text(name.lstrip("/"))
+        if text is not None:
+            code = _cut_part(text.split("\n"), options)
+            language = options.get("language", PurePosixPath(name).suffix[1:])
+            written = _write_code(language, code, options, is_fenced=fence is not None)
+            yield from (indent + line for line in written)
 
 
 def _take_part(lines: list[str], part: str) -> Iterator[str]:
@@ -333,32 +332,6 @@ def _take_section(lines: list[str], name: str) -> Iterator[str]:
             is_inside = match[1] == "start"
         elif is_inside:
             yield line
-
-
-def _read_options(lines: Sequence[str], at: int) -> tuple[dict[str, str], int]:
-    options: dict[str, str] = {}
-    while at < len(lines):
-        option = _OPTION.match(lines[at].rstrip("\r"))
-        if option is None:
-            break
-        options[option[1]] = option[2].strip()
-        at += 1
-    return options, at
-
-
-def _skip_fence(lines: Sequence[str], at: int, fence: str) -> int:
-    """Return the index of the line after the closing fence; an unclosed fence ends with its
-    options.
-    """
-    for place in range(at, min(at + 3, len(lines))):
-        if lines[place].strip() == fence:
-            return place + 1
-    return at
-
-
-def _find(name: str, options: dict[str, str], read: Read) -> list[str] | None:
-    text = read(name.lstrip("/"))
-    return None if text is None else _cut_part(text.split("\n"), options)
 
 
 def _cut_part(lines: list[str], options: dict[str, str]) -> list[str]:
@@ -385,55 +358,33 @@ def _take_lines(lines: list[str], ranges: str) -> list[str]:
     return chosen
 
 
-def _write_fence(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
-    if code is None:
-        return
-    caption = options.get("caption", "").replace('"', "'")
-    title = f' title="{caption}"' if caption else ""
-    block = make_code("\n".join(code), f"{options.get('language', '')}{title}")
-    yield from (indent + line for line in block.text.split("\n"))
+def _write_code(
+    language: str, code: Sequence[str], options: Mapping[str, str], *, is_fenced: bool
+) -> Sequence[str]:
+    if is_fenced:
+        return make_code("\n".join(code), describe_code(language, options)).text.split("\n")
+    caption = [f"   :caption: {options['caption']}"] if options.get("caption") else []
+    lines = (f"   {line}" for line in code)
+    return [f".. code-block:: {language or 'text'}", *caption, "", *lines, ""]
 
 
-def _write_directive(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
-    if code is None:
-        return
-    yield f"{indent}.. code-block:: {options.get('language') or 'text'}"
-    if options.get("caption"):
-        yield f"{indent}   :caption: {options['caption']}"
-    yield ""
-    yield from (f"{indent}   {line}" for line in code)
-    yield ""
-
-
-def _load_pictures(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
-    pictures: dict[str, bytes] = {}
-    left = MOST_BYTES
-    for match in _ADDRESS.finditer(data):
-        address = match[1].decode("utf-8", "replace")
-        if address in pictures or len(pictures) >= MOST_PICTURES:
-            continue
-        picture = nearby.read(address, LARGEST_PICTURE)
-        if picture is not None and len(picture) <= left:
-            pictures[address] = picture
-            left -= len(picture)
-    return pictures
-
-
-def _load_stylesheets(nearby: _Nearby, data: bytes) -> dict[str, bytes]:
-    """Return the style sheets of a page, and those that they import, by their addresses relative to
-    the page, without queries.
+def _load(
+    nearby: _Nearby, waiting: list[str], most: int, left: int, largest: int, *, are_sheets: bool
+) -> dict[str, bytes]:
+    """Return at most `most` files with at most `left` bytes by their addresses relative to the
+    page; style sheets with those that they import, which are added to `waiting`.
     """
-    waiting = deque(_list_sheets(data, ""))
-    sheets: dict[str, bytes] = {}
-    left = _LARGEST_SHEETS
-    while waiting and len(sheets) < _MOST_SHEETS:
-        address = waiting.popleft()
-        sheet = nearby.read(address, left, is_exact=True) if address not in sheets else None
-        if sheet is not None:
-            sheets[address] = sheet
-            left -= len(sheet)
-            waiting.extend(_list_sheets(sheet[:_HEAD_OF_SHEET], posixpath.dirname(address)))
-    return sheets
+    files: dict[str, bytes] = {}
+    for address in waiting:
+        if address in files or len(files) >= most:
+            continue
+        data = nearby.read(address, min(left, largest), is_exact=are_sheets)
+        if data is not None:
+            files[address] = data
+            left -= len(data)
+            if are_sheets:
+                waiting += _list_sheets(data[:_HEAD_OF_SHEET], posixpath.dirname(address))
+    return files
 
 
 def _list_sheets(data: bytes, folder: str) -> Iterator[str]:

@@ -62,6 +62,7 @@ def test_numbers_of_items_stay(text: str, html: str) -> None:
         ("a `x*y*~~` b", "<p>a <code>x*y*~~</code> b</p>"),
         ("1`000 and 2`000", "<p>1`000 and 2`000</p>"),
         ("```\na*b*\n```", "<pre><code>a*b*</code></pre>"),
+        (r"\~\~400\~\~ kept", "<p>~~400~~ kept</p>"),
     ],
 )
 def test_code_and_struck_out_text_keep_their_form(text: str, html: str) -> None:

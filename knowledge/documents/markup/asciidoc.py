@@ -9,10 +9,20 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
+from itertools import cycle
+from textwrap import dedent
 from typing import Any
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.notation import NUMBERINGS, Script, Span, join_spans, write_number
+from knowledge.documents.front_matter import list_keywords
+from knowledge.documents.notation import (
+    NUMBERINGS,
+    Script,
+    Span,
+    join_spans,
+    keep_tildes,
+    write_number,
+)
 from knowledge.documents.page import (
     DEEPEST_INDENT,
     Anchors,
@@ -21,6 +31,7 @@ from knowledge.documents.page import (
     LeftOutCounts,
     Page,
     Picture,
+    first_heading,
     make_code,
 )
 from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
@@ -66,7 +77,7 @@ _NOT_READ = {
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
-_TIMES = re.compile(r"(\d{1,3})\*")
+_TIMES = re.compile(r"(?:(\d{1,3})\*|[^\s,;])[^,;]*")
 _FORMAT = re.compile(r"\bformat=\"?(csv|tsv|dsv)|\bseparator=\"?([^\"\s])")
 _SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
 _START = re.compile(r"\bstart=\"?(\d{1,6})")
@@ -82,6 +93,7 @@ _PASSED = re.compile(
 )
 _ESCAPED_ATTRIBUTE = re.compile(r"\\(\{[\w-]{1,60}\})")
 _SCRIPT = re.compile(r"\^([\w+.,()-]{1,20})\^|~([\w+-]{1,20})~")
+_SCRIPTS = (Script.LINE, Script.RAISED, Script.LOWERED)
 _ROLE = r"(?:(?<!\w)\[[^\[\]\n]{1,60}\])?"
 _STRUCK = re.compile(r"\[[\w.-]{0,40}line-through[\w.-]{0,40}\]([#*_]{1,2})([^\n]{1,500}?)\1")
 _REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
@@ -270,8 +282,7 @@ class _AsciiDocReader:
             self._title = self._plain(title[1])
             yield Block(BlockKind.TEXT, self._title)
         elif not self._held and line[0] in " \t" and not self._marker:
-            self._at -= 1
-            yield from self._literal()
+            yield from _write_code("", dedent("\n".join((line, *self._take_until("")))).split("\n"))
         else:
             self._held.append(line.strip())
 
@@ -340,10 +351,9 @@ class _AsciiDocReader:
         if mark[0] == "/":
             self._take_until(mark)
         elif mark[0] in _VERBATIM and mark != "--":
-            body = "\n".join(self._take_until(mark))
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
-            yield from _write_code(named, body)
+            yield from _write_code(named, self._take_until(mark))
         elif style in _BOXES:
             yield Block(BlockKind.TEXT, f"{style}:")
         elif style.startswith(("quote,", "verse,")):
@@ -351,20 +361,9 @@ class _AsciiDocReader:
             yield Block(BlockKind.TEXT, f"{self._plain(author)}:")
         # The marks of other fences are left out; what they enclose is read as usual.
 
-    def _literal(self) -> Iterator[Block]:
+    def _take_until(self, closing: str) -> list[str]:
         taken: list[str] = []
-        while self._find_line() and self._lines[self._at].strip():
-            taken.append(self._take_line())
-        indent = min(len(line) - len(line.lstrip()) for line in taken)
-        yield from _write_code("", "\n".join(line[indent:] for line in taken))
-
-    def _take_until(self, mark: str) -> list[str]:
-        taken: list[str] = []
-        closing = "```" if mark.startswith("```") else mark
-        while self._find_line():
-            line = self._take_line()
-            if line == closing:
-                break
+        while self._find_line() and (line := self._take_line()) != closing:
             taken.append(line)
         return taken
 
@@ -377,7 +376,7 @@ class _AsciiDocReader:
             return f"\x1a{len(held) - 1}\x1a"
 
         def hold_passed(match: re.Match[str]) -> str:
-            shown = next((part for part in match.groups() if part is not None), "")
+            shown = keep_tildes(next((part for part in match.groups() if part is not None), ""))
             return hold(shown if match.lastgroup is None else shown.replace("\\]", "]"))
 
         def fill(match: re.Match[str]) -> str:
@@ -394,7 +393,9 @@ class _AsciiDocReader:
         )
         for _ in range(_DEEPEST_MACRO):
             text = _MACRO.sub(_show_macro, _LINK.sub(self._show_link, text))
-        text = _STRUCK.sub(r"~~\2~~", _write_scripts(text))
+        parts = zip(_SCRIPT.split(text), cycle(_SCRIPTS), strict=False)
+        text = join_spans(Span(part or "", script) for part, script in parts)
+        text = _STRUCK.sub(r"~~\2~~", text)
         for pattern in _FORMATS:
             text = pattern.sub(r"\1", text)
         text = unescape(text).replace("\xad", "")
@@ -415,17 +416,13 @@ def read(data: bytes, source: str) -> Page:
     text, warnings = decode(data)
     reader = _AsciiDocReader(text.split("\n")[:_MOST_LINES])
     blocks = tuple(reader.blocks())
-    headings = [block for block in blocks if block.level]
-    top = min(headings, key=lambda block: block.level, default=None)
     attributes = reader.attributes
     return Page(
         source,
-        top.text if top is not None else attributes.get("title", ""),
+        first_heading(blocks) or attributes.get("title", ""),
         blocks,
         description=attributes.get("description", ""),
-        keywords=tuple(
-            word.strip() for word in attributes.get("keywords", "").split(",")[:64] if word.strip()
-        ),
+        keywords=list_keywords(attributes.get("keywords")),
         language=attributes.get("lang") or None,
         links=tuple(reader.links),
         warnings=warnings,
@@ -449,7 +446,9 @@ def read_table(
             [Cell(plain(cell)) for cell in row]
             for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
         ]
-    stated = _count_columns(style)
+    columns = _COLUMNS.search(style)
+    times = _TIMES.findall(columns[1] if columns is not None else "")
+    stated = min(sum(int(number or 1) for number in times), MOST_COLUMNS)
     first = next((line for line in lines if line.strip()), "")
     cells = list(_cells(lines, plain))
     width = stated or sum(cell.columns for cell in _cells([first], plain)) or 1
@@ -494,27 +493,9 @@ def _parse_value(text: str) -> object:
         return text
 
 
-def _write_scripts(text: str) -> str:
-    """Return text with its superscript and subscript parts in the notation of other formats."""
-    if _SCRIPT.search(text) is None:
-        return text
-    scripts = (Script.LINE, Script.RAISED, Script.LOWERED)
-    parts = enumerate(_SCRIPT.split(text))
-    return join_spans(Span(part or "", scripts[at % 3]) for at, part in parts)
-
-
-def _write_code(language: str, body: str) -> Iterator[Block]:
-    if body.strip():
-        yield make_code(body.rstrip(), language)
-
-
-def _count_columns(style: str) -> int:
-    match = _COLUMNS.search(style)
-    if match is None:
-        return 0
-    parts = [part for part in match[1].replace(";", ",").split(",") if part.strip()]
-    times = (_TIMES.match(part.strip()) for part in parts)
-    return min(sum(int(match[1]) if match else 1 for match in times), MOST_COLUMNS)
+def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:
+    if any(lines):
+        yield make_code("\n".join(lines).rstrip(), language)
 
 
 def _cells(lines: Iterable[str], plain: Callable[[str], str]) -> Iterator[Cell]:

@@ -33,11 +33,8 @@ def name_icons(tree: LexborHTMLParser) -> None:
 
 def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
     """Return the ids of the elements that a labelled control expands."""
-    controlled: set[str] = set()
-    for control in tree.css(_CONTROLS)[:_MOST]:
-        if _read_start(control):
-            controlled.update(_list_targets(control))
-    return frozenset(controlled)
+    labelled = filter(_read_start, tree.css(_CONTROLS)[:_MOST])
+    return frozenset(target for control in labelled for target in _list_targets(control))
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
@@ -46,12 +43,14 @@ def place_tabs(tree: LexborHTMLParser) -> None:
     panels: dict[str, LexborNode] = {}
     for panel in tree.css("[id], [aria-labelledby]") if tabs else ():
         for name in ("id", "aria-labelledby"):
-            panels.setdefault(f"{name} {panel.attributes.get(name)}", panel)
+            if stated := panel.attributes.get(name):
+                panels.setdefault(f"{name} {stated}", panel)
     placed: list[LexborNode] = []
+    by_place = _pair_by_place(tree)
     for tab in tabs:
         names = [f"id {name}" for name in _list_targets(tab)]
         names.append(f"aria-labelledby {tab.attributes.get('id')}")
-        node = next((panels[name] for name in names if name in panels), None)
+        node = next((panels[name] for name in names if name in panels), by_place.get(tab.mem_id))
         label = _read_start(tab)
         if label and node is not None:
             node.insert_before(f" {label} ")
@@ -68,6 +67,23 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.replace_with(f" {value} ")
         else:
             field.decompose()
+
+
+def _pair_by_place(tree: LexborHTMLParser) -> dict[int, LexborNode]:
+    """Return the panel of each tab, by its id in memory, where lists of tabs are followed by as
+    many panels.
+    """
+    pairs: dict[int, LexborNode] = {}
+    tabs: list[LexborNode] = []
+    panels: list[LexborNode] = []
+    for node in (*tree.css("[role=tablist], [role=tab], [role=tabpanel]")[: 3 * _MOST], None):
+        if node is None or node.attributes["role"] == "tablist":
+            if len(tabs) == len(panels):
+                pairs.update((tab.mem_id, panel) for tab, panel in zip(tabs, panels, strict=True))
+            tabs, panels = [], []
+        else:
+            (tabs if node.attributes["role"] == "tab" else panels).append(node)
+    return pairs
 
 
 def _read_start(node: LexborNode) -> str:

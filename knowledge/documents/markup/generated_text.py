@@ -35,9 +35,9 @@ class Counters:
             while instances and instances[-1][0] > depth:
                 instances.pop()
         if tag in _LISTS:
-            self._reset(_ITEM, depth, read_number(attributes.get("start"), 1) - 1)
+            self._set(_ITEM, depth, read_number(attributes.get("start"), 1) - 1, is_new=True)
         for name, number in _list_changes(styles.get("counter-reset", ""), 0):
-            self._reset(name, depth, number)
+            self._set(name, depth, number, is_new=True)
         for name, number in _list_changes(styles.get("counter-increment", ""), 1):
             self._set(name, depth, self._read(name) + number)
         if tag == "li":
@@ -66,17 +66,10 @@ class Counters:
                 written += attributes.get(part["attribute"].lower()) or ""
         return written
 
-    def _reset(self, name: str, depth: int, number: int) -> None:
+    def _set(self, name: str, depth: int, number: int, *, is_new: bool = False) -> None:
         instances = self._instances.get(name, [])
-        if instances and instances[-1][0] == depth:
-            instances.pop()
-        self._append(name, depth, number)
-
-    def _set(self, name: str, depth: int, number: int) -> None:
-        instances = self._instances.get(name)
-        self._append(name, instances.pop()[0] if instances else depth, number)
-
-    def _append(self, name: str, depth: int, number: int) -> None:
+        if instances and (not is_new or instances[-1][0] == depth):
+            depth, _ = instances.pop()
         if name in self._instances or len(self._instances) < _MOST_COUNTERS:
             self._instances.setdefault(name, []).append((depth, number))
 

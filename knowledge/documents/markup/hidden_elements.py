@@ -7,7 +7,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.markup.appearance import (
     Appearance,
-    Attributes,
     appearance_inside,
     compute_styles,
 )
@@ -16,9 +15,9 @@ from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
     SPACING,
+    AppliedSheets,
     Declarations,
     FindFile,
-    apply_stylesheets,
 )
 from knowledge.documents.notation import NUMBERINGS
 from knowledge.documents.page import LeftOut, LeftOutCounts
@@ -26,6 +25,7 @@ from knowledge.documents.page import LeftOut, LeftOutCounts
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # What is read of styles after this module.
 _STATED = ("text-decoration", "vertical-align", "display")
+_LINES = {"y", "dy"}
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
@@ -44,6 +44,7 @@ _BULLETS = tuple("•◦▪‣·■●○–—-")
 _EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})
 _EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
 _NOT_READ = "pages, recordings and programs inside a page are not read"
+_NOT_APPLIED = "comparing it with all elements takes too long, so text that it hides is shown"
 _NO_SIZE = ("0", "1")
 _LEAST_WORDS = 5
 _LONGEST_NAME = 100
@@ -57,10 +58,9 @@ class _Removal:
         self.words = 0
         self._tree = tree
         self._is_book = is_book
-        self._ruled, is_complete = apply_stylesheets(tree, find_file, is_book=is_book)
-        self._has_generated = any(place in ("before", "after") for _, place in self._ruled)
+        self._sheets = AppliedSheets(tree, find_file, is_book=is_book)
+        self.left_out.add("style rule", _NOT_APPLIED, self._sheets.unapplied)
         self._counters = Counters()
-        self._has_stylesheets = not is_complete
         self._controlled = find_controlled(tree)
         self._panels: list[tuple[LexborNode, Appearance]] = []
 
@@ -75,7 +75,7 @@ class _Removal:
                 self._keep_or_hide_text(node, outer, hidden)
             elif (inner := self._inside(node, outer, depth)) is not None:
                 children = list(node.iter(include_text=True))
-                if self._has_generated:
+                if self._sheets.generates_text:
                     self._generate(node, "before", inner, depth)
                     stack.append((node, inner, depth, True))
                 stack.extend((child, inner, depth + 1, False) for child in reversed(children))
@@ -99,14 +99,14 @@ class _Removal:
 
     def _inside(self, node: LexborNode, outer: Appearance, depth: int) -> Appearance | None:
         tag, attributes = node.tag or "", node.attributes
-        styles = compute_styles(tag, attributes, self._ruled.get((node.mem_id, ""), {}))
+        styles = compute_styles(tag, attributes, self._sheets.find(node))
         is_heading = tag in _HEADINGS or (node.parent and node.parent.tag in _HEADINGS)
         inner = appearance_inside(
             outer,
             tag,
             attributes,
             styles,
-            has_stylesheets=self._has_stylesheets,
+            has_stylesheets=not self._sheets.is_complete,
             may_be_moved=self._is_book and bool(is_heading),
         )
         if tag in _WHOLE:
@@ -120,7 +120,7 @@ class _Removal:
             _state_styles(node, styles)
         if not outer.is_code:
             self._set_apart(node, styles)
-        if self._has_generated:
+        if self._sheets.generates_text:
             self._counters.enter(depth, tag, attributes, styles)
         return inner
 
@@ -129,7 +129,7 @@ class _Removal:
         display = styles.get("display", "inline")
         if node.tag == "svg":
             self.left_out.add("drawing", "only the text of drawings (SVG) is read")
-        elif node.tag == "tspan" and _starts_line(node.attributes):
+        elif node.tag == "tspan" and "x" in node.attributes and _LINES & set(node.attributes):
             node.insert_before(" ")
         elif node.tag in _INLINE and display in _BLOCKS:
             node.insert_before(_make_break())
@@ -141,12 +141,11 @@ class _Removal:
 
     def _generate(self, node: LexborNode, place: str, outer: Appearance, depth: int) -> None:
         """Insert the text that style sheets generate before or after the content of an element."""
-        ruled = self._ruled.get((node.mem_id, place))
-        if ruled is None or outer.is_code or node.tag in _EMPTY:
+        styles = compute_styles("", {}, self._sheets.find(node, place))
+        if not styles or outer.is_code or node.tag in _EMPTY:
             return
-        styles = compute_styles("", {}, ruled)
         inner = appearance_inside(outer, "", {}, styles)
-        around = compute_styles("", {}, self._ruled.get((node.mem_id, AT_FIRST), {}))
+        around = compute_styles("", {}, self._sheets.find(node, AT_FIRST))
         element = appearance_inside(outer, "", {}, around)
         is_hidden = element is None or not element.shows_text
         if is_hidden or inner is None or styles.get("content", "none") in ("none", "normal"):
@@ -180,19 +179,15 @@ class _Removal:
 
     def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
         stated = node.attributes
-        self._count_embedded(node)
+        address = stated.get("src") or stated.get("data") or ""
+        is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
+        if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
+            self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
         is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
         if is_panel and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:
             hidden.append(node)
-
-    def _count_embedded(self, node: LexborNode) -> None:
-        stated = node.attributes
-        address = stated.get("src") or stated.get("data") or ""
-        is_shown = "none" not in (stated.get("style") or "") and stated.get("width") not in _NO_SIZE
-        if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
-            self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
 
     def _remove(self, node: LexborNode) -> None:
         if node.tag not in _UNREAD:
@@ -222,25 +217,20 @@ def remove_hidden(
     return removal.left_out.list()
 
 
-def _starts_line(attributes: Attributes) -> bool:
-    return "x" in attributes and ("y" in attributes or "dy" in attributes)
-
-
 def _make_break() -> LexborNode:
     return LexborHTMLParser("<br>").css("br")[0]
 
 
 def _separate(node: LexborNode) -> None:
     """Separate the text of an element from the text around it, except from punctuation."""
-    before, first, after = node.prev, node.first_child, node.next
-    if _BEGINS.match(_read(first)) is None and _ENDS.search(_read(before)) is None:
+    before, first, after = (
+        (part.text_content or "") if part is not None and part.tag == "-text" else ""
+        for part in (node.prev, node.first_child, node.next)
+    )
+    if _BEGINS.match(first) is None and _ENDS.search(before) is None:
         node.insert_before(" ")
-    if _BEGINS.match(_read(after)) is None:
+    if _BEGINS.match(after) is None:
         node.insert_after(" ")
-
-
-def _read(node: LexborNode | None) -> str:
-    return (node.text_content or "") if node is not None and node.tag == "-text" else ""
 
 
 def _state_styles(node: LexborNode, styles: Declarations) -> None:

@@ -11,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.front_matter import list_keywords
 from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
 from knowledge.documents.markup.hidden_elements import remove_hidden
 from knowledge.documents.markup.style_sheets import STRUCK, FindFile
@@ -20,6 +21,7 @@ from knowledge.documents.notation import (
     Script,
     Span,
     join_spans,
+    keep_tildes,
     read_number,
     write_formula,
     write_number,
@@ -45,6 +47,7 @@ _MAIN = ("main", "[role=main]", "article")
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
+_LONGEST_ATTRIBUTE = 100_000
 _DEEPEST_IN_LINK = 5
 _DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
@@ -124,7 +127,7 @@ class BlockWriter:
         """Handle the start of an element; return whether to visit its children."""
         tag = node.tag
         if tag == "-text":
-            text = node.text_content or ""
+            text = keep_tildes(node.text_content or "")
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
@@ -138,7 +141,7 @@ class BlockWriter:
             self._pictures += find_pictures(node)
         elif tag == "math":
             self._text.append(Span(write_formula(_read_formula(node))))
-        elif tag == "code" and not _has(node, "a"):
+        elif tag == "code" and node.css_first("a") is None:
             self._text.append(Span(_write_span(node.text()), is_struck=self._struck > 0))
             self._is_link = self._is_link and _is_in_link(node)
         else:
@@ -278,15 +281,17 @@ def read(
     main = exported[1] if exported is not None else None
     content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
+    named = " ".join(clean_text("".join(part.text() for part in tree.css("title")[:1])).split())
+    headings = (block.text for block in blocks if block.level == 1)
     return Page(
         source=source,
-        title=exported[0] if exported is not None else _find_title(tree, blocks),
+        title=exported[0] if exported is not None else next(headings, named),
         blocks=blocks,
         crumbs=ancestors,
-        description=_attribute(tree, "meta[name=description]", "content"),
-        keywords=_keywords(tree),
-        language=_attribute(tree, "html", "lang") or None,
-        url=_attribute(tree, "link[rel=canonical]", "href") or None,
+        description=read_attribute(tree, "meta[name=description]", "content"),
+        keywords=list_keywords(read_attribute(tree, "meta[name=keywords]", "content")),
+        language=read_attribute(tree, "html", "lang") or None,
+        url=read_attribute(tree, "link[rel=canonical]", "href") or None,
         links=tuple(_list_web_links(content)) if content is not None else (),
         warnings=warnings,
         left_out=left_out,
@@ -322,6 +327,17 @@ def refuse_depth(text: str) -> None:
             depth = max(0, depth + (-1 if tag[1] else 1))
             if depth > _DEEPEST:
                 raise WrongFormatError(f"expected elements at most {_DEEPEST} deep, found more")
+
+
+def read_attribute(
+    tree: LexborHTMLParser, selector: str, name: str, longest: int = _LONGEST_ATTRIBUTE
+) -> str:
+    """Return an attribute of the first element that matches a selector, or an empty string if there
+    is none, or if it has more than `longest` characters.
+    """
+    node = tree.css_first(selector)
+    value = (node.attributes.get(name) or "" if node is not None else "").strip()
+    return clean_text(value) if len(value) <= longest else ""
 
 
 def find_pictures(node: LexborNode) -> Iterator[Picture]:
@@ -378,11 +394,6 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
         address = (node.attributes.get("href") or "").strip()
         if label and label != address and _WEB_ADDRESS.fullmatch(address):
             yield label, address
-
-
-def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:
-    headings = [block for block in blocks if block.level == 1]
-    return headings[0].text if headings else _line(tree, "title")
 
 
 def _find_content(
@@ -442,22 +453,6 @@ def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
         yield from writer.take_blocks()
     writer.flush()
     yield from writer.take_blocks()
-
-
-def _line(tree: LexborHTMLParser, selector: str) -> str:
-    node = tree.css_first(selector)
-    return " ".join(clean_text(node.text()).split()) if node is not None else ""
-
-
-def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
-    node = tree.css_first(selector)
-    value = node.attributes.get(name) if node is not None else None
-    return clean_text(value).strip() if value else ""
-
-
-def _keywords(tree: LexborHTMLParser) -> tuple[str, ...]:
-    stated = _attribute(tree, "meta[name=keywords]", "content")
-    return tuple(word.strip() for word in stated.split(",")[:64] if word.strip())
 
 
 def _write_span(code: str) -> str:
@@ -541,11 +536,9 @@ def _identifier(node: LexborNode) -> str | None:
     return stated if stated and not any(character.isspace() for character in stated) else None
 
 
-def _has(node: LexborNode, selector: str) -> bool:
-    return node.css_first(selector) is not None
-
-
 def _code(node: LexborNode) -> Block | None:
+    for line_break in node.css("br"):
+        line_break.replace_with("\n")
     text = node.text().strip("\n")
     if not text.strip():
         return None
@@ -572,23 +565,18 @@ def _list_rows(table: LexborNode) -> list[LexborNode]:
     those of nested tables.
     """
     rows: list[LexborNode] = []
-    groups: dict[str, int] = {}
+    moved: dict[str, int] = {}
     for row in table.css("tr, [role=row]"):
         owner = row.parent
         while owner is not None and _find_kind(owner) != "table":
             owner = owner.parent
         if owner is not None and owner.mem_id == table.mem_id:
             rows.append(row)
-            if row.parent is not None and row.parent.tag in _GROUPS:
-                groups.setdefault(row.parent.tag, row.parent.mem_id)
-
-    def find_group(row: LexborNode) -> int:
-        # Only the first header and the first footer are moved.
-        group = row.parent
-        is_moved = group is not None and groups.get(group.tag or "") == group.mem_id
-        return _GROUPS[group.tag or ""] if group is not None and is_moved else 0
-
-    return sorted(rows, key=find_group) if groups else rows
+            if row.parent is not None:
+                # Only the first header and the first footer are moved.
+                moved.setdefault(row.parent.tag or "", row.parent.mem_id)
+    places = {moved[tag]: place for tag, place in _GROUPS.items() if tag in moved}
+    return sorted(rows, key=lambda row: places.get(row.parent.mem_id if row.parent else 0, 0))
 
 
 def _read_rows(table: LexborNode) -> list[list[Cell]]:
@@ -620,7 +608,7 @@ def _is_table(node: LexborNode) -> bool:
         return False
     cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
     size = sum(len("".join(cell.text().split())) for cell in cells)
-    return size == len("".join(node.text().split())) and not _has(node, _STRUCTURE)
+    return size == len("".join(node.text().split())) and node.css_first(_STRUCTURE) is None
 
 
 def _is_layout(table: LexborNode) -> bool:

@@ -1,14 +1,12 @@
 """Reads Markdown and MDX: markdown-it generates HTML, which is read by the HTML reader.
 
-Supported are CommonMark, tables, and extensions of documentation generators: notes and tabs (`!!!
-note`, `=== "Tab"`, `<TabItem>`), containers (`:::tip Title`, `/// note`), directives and roles of
-MyST, attributes (`{ #id .class }`), tables of contents, footnotes, abbreviations and shortcodes.
-MDX imports and exports are left out, and captions of components become text; no code is run.
+Supported are CommonMark, tables, directives and roles of MyST, attributes (`{ #id .class }`),
+fields and links of Obsidian, and what `extensions` rewrites. No code is run.
 """
 
 import re
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from html import escape
 from itertools import takewhile
@@ -24,9 +22,17 @@ from markdown_it.utils import OptionsDict
 from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.markup.extensions import (
+    FOOTNOTE_MARK,
+    ITEM,
+    count_shortcodes,
+    name_component,
+    rewrite,
+)
+from knowledge.documents.markup.fences import describe_code, take_options, write_code
 from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
-from knowledge.documents.page import Block, BlockKind, LeftOut, LeftOutCounts, Page, first_heading
+from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 
 _Env = MutableMapping[str, Any]
 _DEEPEST_LISTS = 40
@@ -43,18 +49,14 @@ _ATTRIBUTES = re.compile(
 )
 _ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-([\w-]{1,60}):[ \t]?")
 # Exports of databases state the fields of a page in lines.
-_LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}:[ \t][^\n]++(?:\n|\Z)){2,}+")
+_LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}::?[ \t][^\n]++(?:\n|\Z)){2,}+")
 _BREAKS = frozenset({"softbreak", "hardbreak"})
 _NEAR = 20
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
-_FOOTNOTE_MARK = re.compile(r"\[\^([^\[\]\s]{1,60})\]")
 _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
 _REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
-_OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
-_OPTION_LINE = re.compile(r"[ \t]*:[\w-]{1,40}:(?:[ \t]|\Z)")
-_OPTION = re.compile(r"^[ \t]*:(alt|caption):[ \t]{1,20}([^\"\n]{1,500})$", re.MULTILINE)
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
 _ENGINES = frozenset({"r", "python", "bash", "sh", "sql", "julia", "ojs", "js", "mermaid", "dot"})
 """Languages of code that R Markdown and Quarto run (`{python}`)."""
@@ -64,78 +66,46 @@ _FENCE_LABEL = re.compile(
     r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
     r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
 )
-_FENCE_WORD = re.compile(r"\w[\w./-]*\Z")
+_FENCE_WORD = re.compile(
+    r"(?!(?:(?:show|no)LineNumbers|noInline|live|npm2yarn|expandable|twoslash)\Z)\w[\w./-]*\Z"
+)
+# Docusaurus removes comments that highlight lines, unless the fence states numbers of lines.
+_LINE_NUMBERS = re.compile(r"\{[\d, -]+\}")
+_HIGHLIGHTING = re.compile(
+    r"^[ \t]{0,80}(?://|/\*|--|;;|['%]|REM\b|\(\*|<!--|\{/\*|#)[ \t]{0,9}"
+    r"highlight-(?:next-line|start|end)[ \t]{0,9}(?:\*/\}?|-->|\*\))?[ \t]{0,9}(?:\n|\Z)",
+    re.MULTILINE,
+)
+_WITH_COMMENTS = ("", "md", "mdx", "markdown")
+# VitePress does the same with comments at the end of a line, except those of changed lines.
+_LINE_MARK = re.compile(
+    r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code [a-z][^\[\]\n]{0,60}\]"
+    r"[ \t]{0,9}(?:\*/|-->)?[ \t]{0,9}$",
+    re.MULTILINE,
+)
+# Fields, embedded files, identifiers of blocks and comments of Obsidian.
+_INLINE_FIELD = re.compile(
+    r"\[([^\W_][\w -]{0,60})::[ \t]+((?:[^\[\]\n]|\[\[[^\[\]\n]{1,200}\]\]){1,300})\]"
+    r"|(?<=\()([^\W_][\w -]{0,60})::[ \t]+(?=[^()\n]{1,300}\))"
+)
+_FIELD_LINE = re.compile(r"^[\w*_ -]{0,60}[\w*]::[ \t]", re.MULTILINE)
+_EMBEDDED = re.compile(r"!\[\[([^\[\]|#\n]{1,300})([^\[\]|\n]{0,300})(?:\|[^\[\]\n]{0,300})?\]\]")
+_NOTE_LINK = re.compile(
+    r"(?<!!)\[\[(?:[^\[\]|\n]{1,300}\|([^\[\]|\n]{1,300})"
+    r"|#{0,2}([^\W\d][^\[\]|\n,=\"'(){}$]{0,300}))\]\]"
+)
+_PICTURE_NAME = re.compile(r".*\.(?:png|jpe?g|gif|webp|svg|bmp|avif)\Z", re.IGNORECASE)
+_BLOCK_NAME = re.compile(r"(?:(?<=\s)|\A)\^(?=[\d-]*[A-Za-z]|\d{6}\Z)[A-Za-z0-9-]{3,60}\s*\Z")
 _LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
 _MOST_INNER = 5000
-_FENCE_OF_HIGHLIGHT = "``````"
 _COMPONENT = re.compile(r"<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?/?>")
 _UNSHOWN = re.compile(
     r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
     r"select|style|svg|template|textarea|title|video|xmp)\b",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
-_CONTAINER = re.compile(
-    r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}"
-    r"(?:(?P<name>[\w:.+-]{1,60})|\{(?P<directive>[\w:+-]{1,60})\})?"
-    r"(?:[ \t]{0,9}\[(?P<label>[^\[\]]{1,200})\])?(?:[ \t]{0,9}\{(?P<attributes>[^{}]{1,300})\})?"
-    r"(?:[ \t]{1,9}(?:\|[ \t]{0,9})?(?P<title>.{1,300}))?\Z"
-)
-_CALLOUT = re.compile(r"\.callout-(\w{1,20})")
-_CONTENTS = re.compile(
-    r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
-)
-_TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
-_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
-_GENERATED = "generated only when the website is built"
-_SHORTCODE_LABEL = re.compile(
-    r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
-    r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
-    re.IGNORECASE,
-)
-_HIGHLIGHT = re.compile(
-    r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
-)
-_VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
-_JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
-_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
-_FOOTNOTE_INDENT = 4
-_BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
-_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`).{1,2000}?(?<!`)\1(?!`)")
-_ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
-_NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
-_MODULE = re.compile(
-    r"import\s(?:['\"]|[\w*${},\s]{1,200}\sfrom\s{0,9}['\"]|\{\s{0,9}\Z)"
-    r"|export\s(?:(?:const|let|var)\s[\w${},:<>\s\[\]]{1,200}=|(?:async\s)?function[\s*]{1,3}\w{0,60}\("
-    r"|default\s(?:function|class|async|[({]|[\w.]{1,60}(?:\(|;?\s{0,9}\Z)))"
-)
-_NOTE = re.compile(
-    r"[ \t]{0,80}(?:!!!|\?\?\?\+?|===[!+]?)[ \t]{0,9}([\w-]{0,40})[\w \t-]{0,60}"
-    r"(?:\"(.{0,300})\")?[ \t]{0,9}\Z"
-)
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
-_COMPONENT_LINE = re.compile(r"\s*</?[A-Z][\w.]*(?:\s[^<>]{0,2000})?/?>\s*\Z")
-_BEGUN_COMPONENT = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?\Z")
-_OPENING = re.compile(r"\s*<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?(?<!/)>")
-_CLOSING = re.compile(r"(.*\S)\s*(</[A-Z][\w.]{0,60}>)\s*\Z")
-_MOST_LINES_OF_TAG = 30
-_EXPRESSION = re.compile(r"\s[\w-]{1,60}=\{[^{}]{0,500}\}")
 _TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
-_ATTRIBUTE_VALUE = r"=\{?(?:\"([^\"]{1,500})\"|'([^']{1,500})')\}?"
-_CAPTION = re.compile(
-    rf"(?<![\w-])(title|label|summary|caption|text|description){_ATTRIBUTE_VALUE}"
-)
-_TAB_VALUE = re.compile(rf"<Tab(?:Item)?\s[^<>]{{0,500}}?(?<![\w-])(value){_ATTRIBUTE_VALUE}")
-# Fields of an interface name what they describe, and its type, only in their attributes.
-_FIELD = re.compile(
-    rf"(?<![\w-])(name|path|query|body|header|type|default){_ATTRIBUTE_VALUE}"
-    r"|(?<=\s)(required|deprecated|optional)(?=[\s/>]|=\{?[\"']?true)"
-)
-_DESCRIBING = ("type", "default")
-_FIELD_TAG = re.compile(r"<(?=[A-Z])\w{0,40}(?:Field|Param|Property|Parameter)\s")
-_BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
-_BOXES = frozenset(_BOX_NAMES.split(" "))
 
 
 class _Writer(RendererHTML):
@@ -157,8 +127,17 @@ class _Writer(RendererHTML):
             content = content[: content.rindex("{")]
         if env.get("is_mdx"):
             content = _TEXT_EXPRESSION.sub(r"\2", content)
-        content = _ATTRIBUTES.sub("", _FOOTNOTE_MARK.sub(r"[\1]", content))
-        return escape(_write_icons(content, is_last=_ends_line(tokens, idx)))
+        content = _ATTRIBUTES.sub("", FOOTNOTE_MARK.sub(r"[\1]", content))
+        content = _NOTE_LINK.sub(
+            lambda link: link[1] or link[2].replace("#", " > "),
+            _INLINE_FIELD.sub(r"\1\3: \2", content),
+        )
+        rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
+        is_last = not any(token.content.strip() for token in rest)
+        content = _write_icons(
+            _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
+        )
+        return _EMBEDDED.sub(partial(_write_embedded, env=env), escape(content))
 
     def code_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -181,16 +160,16 @@ class _Writer(RendererHTML):
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
-            return _write_code(_describe_fence(info), content)
+            return write_code(_describe_fence(info), _remove_marks(info, content))
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
         content, depth = tokens[idx].content, env.get("depth", 0)
         follows_list = idx > 0 and tokens[idx - 1].type in _ENDS_OF_LISTS
-        if follows_list and _ITEM.match(content) and depth < _DEEPEST_DIRECTIVE:
+        if follows_list and ITEM.match(content) and depth < _DEEPEST_DIRECTIVE:
             # Items of `*    *   text`, which some generators nest although the list needs one more.
             return _write_html(content, {**env, "depth": depth + 1})
-        return _write_code("", content)
+        return write_code("", content)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
         return _close_tags(
@@ -209,25 +188,20 @@ def read(data: bytes, source: str) -> Page:
     return read_text(text, source, warnings)
 
 
-@dataclass(slots=True)
-class _Note:
-    """An open note: the indentation of its marker, as read and as written, and that of its text."""
-
-    read: int
-    written: str
-    inside: int | None = None
-
-
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of text that has already been cleaned."""
     front, body = front_matter.take(text)
     if front.unclear_groups:
         raise WrongFormatError(f"the readers of this page are unclear: {front.unclear_groups}")
     fragment = _read(body, is_mdx=source.endswith(".mdx"))
+    blocks = list(fragment.blocks)
+    if front.fields:
+        at = 1 if blocks and blocks[0].level == 1 else 0
+        blocks.insert(at, Block(BlockKind.TEXT, "\n".join(front.fields)))
     return Page(
         source=source,
         title=front.title or first_heading(fragment.blocks),
-        blocks=_add_fields(fragment.blocks, front.fields),
+        blocks=tuple(blocks),
         description=front.description,
         keywords=front.keywords,
         language=front.language,
@@ -236,30 +210,13 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         version=front.version,
         links=fragment.links,
         warnings=(*warnings, *front.warnings),
-        left_out=(*fragment.left_out, *_count_shortcodes(body), *front.left_out),
+        left_out=(*fragment.left_out, *count_shortcodes(body), *front.left_out),
     )
 
 
 def blocks_of(markdown: str) -> tuple[Block, ...]:
     """Return the blocks of Markdown text."""
     return _read(markdown).blocks
-
-
-def _add_fields(blocks: tuple[Block, ...], fields: tuple[str, ...]) -> tuple[Block, ...]:
-    """Return the blocks, with additional front matter fields below the title."""
-    if not fields:
-        return blocks
-    at = 1 if blocks and blocks[0].level == 1 else 0
-    return (*blocks[:at], Block(BlockKind.TEXT, "\n".join(fields)), *blocks[at:])
-
-
-def _count_shortcodes(body: str) -> tuple[LeftOut, ...]:
-    """Return the number of shortcodes that only the website's generator can expand."""
-    names = [match[1] for match in _VALUE.finditer(body) if not _SHORTCODE_LABEL.search(match[0])]
-    closed = {name[1:] for name in names if name.startswith("/")}
-    alone = [name for name in names if not name.startswith("/") and name not in closed]
-    shown = tuple(dict.fromkeys(alone))[:5]
-    return (LeftOut("shortcode", len(alone), _GENERATED, shown),) if alone else ()
 
 
 def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
@@ -271,11 +228,10 @@ def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
 
 
 def _write_html(markdown: str, env: _Env) -> str:
-    fenced = list(_fence_highlights(markdown.split("\n")))
-    lines = _place_footnotes(list(_remove_modules(fenced)))
-    unfolded = _unfold_notes(_unfold_components(lines))
     parser = _make_parser()
-    cleaned = "\n".join(_clean_lines(unfolded, env["left_out"]))
+    cleaned = rewrite(
+        markdown, env["left_out"], lambda text: parser.renderInline(text, {"page": ""})
+    )
     return str(parser.render(widen_tables(cleaned, parser), env))
 
 
@@ -315,7 +271,7 @@ def _parse_inline(state: StateCore) -> None:
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
             parser.inline.parse(part, parser, state.env, children)
-            if _LABELLED_LINES.fullmatch(token.content):
+            if _LABELLED_LINES.fullmatch(token.content) or _FIELD_LINE.search(token.content):
                 breaks = (child for child in children if child.type == "softbreak")
                 for child in breaks:
                     child.type = "hardbreak"
@@ -335,12 +291,6 @@ def _split(text: str) -> Iterator[str]:
         yield text[start:end]
         start = end
     yield text[start:]
-
-
-def _ends_line(tokens: Sequence[Token], idx: int) -> bool:
-    """Return whether nothing follows a token on its line."""
-    rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
-    return not any(token.content.strip() for token in rest)
 
 
 def _write_icons(content: str, *, is_last: bool) -> str:
@@ -364,10 +314,6 @@ def _find_role(tokens: Sequence[Token], idx: int) -> str:
     return "" if match is None else match[1]
 
 
-def _write_code(info: str, content: str) -> str:
-    return f'<pre data-info="{escape(info)}">\n{escape(content)}</pre>\n'
-
-
 def _describe_fence(info: str) -> str:
     """Return the language of a fence and the label of its tab or file, without other options."""
     labels = [match[0] for match in _FENCE_LABEL.finditer(info)]
@@ -378,23 +324,37 @@ def _describe_fence(info: str) -> str:
     return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
 
 
+def _remove_marks(info: str, code: str) -> str:
+    """Return code without the comments that only say how to show its lines."""
+    if info.partition(" ")[0] not in _WITH_COMMENTS and _LINE_NUMBERS.search(info) is None:
+        code = _HIGHLIGHTING.sub("", code)
+    return _LINE_MARK.sub("", code)
+
+
+def _write_embedded(match: re.Match[str], env: _Env) -> str:
+    """Write a picture that is embedded by its name; other files are left out."""
+    if _PICTURE_NAME.match(match[1]):
+        return f'<img src="{match[1]}" alt="">'
+    left_out = env.get("left_out", LeftOutCounts())
+    left_out.add("embedded file", "other files are not included", name=match[1])
+    return ""
+
+
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     """Write a fence that is a directive of a documentation generator, such as a box or a tab."""
-    match = _OPTION_LINES.match(content)
-    body = content if match is None else content[match.end() :]
-    options = dict(_OPTION.findall("" if match is None else match[0]))
+    options, lines = take_options(content.split("\n"))
+    body = "\n".join(lines)
     if name in _LEFT_OUT:
         return ""
     if name in _ENGINES:
-        return _write_code(name, content)
+        return write_code(name, content)
     if name == "list-table":
         return _write_list_table(argument, body, env)
     if name in _LISTINGS:
-        caption = options.get("caption")
-        return _write_code(f'{argument} title="{caption.strip()}"' if caption else argument, body)
+        return write_code(describe_code(argument, options), body.lstrip("\n"))
     inside = {**env, "depth": env.get("depth", 0) + 1}
     if name in _FIGURES:
-        alt = escape(options.get("alt", "").strip())
+        alt = escape(options.get("alt", ""))
         caption = _write_html(body, inside)
         figure = f'<figure><img src="{escape(argument)}" alt="{alt}">'
         return f"{figure}<figcaption>{caption}</figcaption></figure>\n" if caption else figure
@@ -435,325 +395,8 @@ def _close_tags(markup: str, env: _Env) -> str:
     return f"{markup}-->" if markup.rfind("<!--") > markup.rfind("-->") else markup
 
 
-def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines with code in shortcodes, such as `{{< highlight go >}}`, as fenced code."""
-    marks = map(_HIGHLIGHT.match, lines)
-    last = max((at for at, mark in enumerate(marks) if mark and mark[1]), default=-1)
-    is_open = False
-    for at, (line, is_code) in enumerate(_mark_code(lines)):
-        mark = None if is_code else _HIGHLIGHT.match(line)
-        if mark is not None and at <= last and bool(mark[1]) is is_open:
-            is_open = not is_open
-            line = f"{_FENCE_OF_HIGHLIGHT}{mark[2] or ''}"
-        yield line
-
-
-def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines without MDX imports, exports and comments (`{/* ... */}`)."""
-    last = max((at for at, line in enumerate(lines) if "*/}" in line), default=-1)
-    fence: str | None = None
-    is_module = is_comment = False
-    for at, line in enumerate(lines):
-        mark = None if is_comment else _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and ("{/*" in line or is_comment) and at <= last:
-            line, is_comment = _cut_comments(line, is_comment=is_comment)
-        elif fence is None and (is_module or _MODULE.match(line)):
-            is_module = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
-            continue
-        yield line
-
-
-def _place_footnotes(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines with each footnote after the paragraph, item or table that refers to it."""
-    if not any(map(_FOOTNOTE.match, lines)):
-        return lines
-    footnotes, others = _take_footnotes(lines)
-    return list(_insert_footnotes(others, footnotes))
-
-
-def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the lines of each footnote by name, and all other lines.
-
-    Continuation lines of a footnote are indented. A footnote without a reference stays where it is.
-    """
-    referred = {name for line in lines if not _FOOTNOTE.match(line) for name in _find_marks(line)}
-    footnotes: dict[str, list[str]] = {}
-    others: list[str] = []
-    current: list[str] | None = None
-    for line, is_code in _mark_code(lines):
-        if current is not None and _continues(current[-1], line):
-            current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
-            continue
-        current = None
-        match = None if is_code else _FOOTNOTE.match(line)
-        if match is None:
-            others.append(line)
-            continue
-        is_first = match[1] in referred and match[1] not in footnotes
-        current = footnotes.setdefault(match[1], []) if is_first else others
-        current += ["", f"\\[{match[1]}] {line[match.end() :]}"]
-    return footnotes, others
-
-
-def _continues(before: str, line: str) -> bool:
-    """Return whether a line continues a footnote, given the line before it."""
-    if not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT)):
-        return True
-    begins_block = _BLOCK_BEGIN.match(line) or _ITEM.match(line) or _FOOTNOTE.match(line)
-    return bool(before.strip()) and begins_block is None
-
-
-def _insert_footnotes(lines: Iterable[str], footnotes: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the lines with each footnote after the first block that refers to it; empties
-    `footnotes`.
-    """
-    waiting: list[str] = []
-    was_code = False
-    indent = 0
-
-    def write() -> Iterator[str]:
-        while waiting:
-            note = footnotes.pop(waiting.pop(0), [])
-            waiting.extend(name for line in note for name in _find_marks(line))
-            yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
-
-    for line, is_code in _mark_code(lines):
-        item = _ITEM.match(line)
-        if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
-            yield from write()
-        was_code = is_code
-        if not is_code and line.strip():
-            indent = item.end() if item is not None else _count_indent(line)
-            waiting += (name for name in _find_marks(line) if name in footnotes)
-        yield line
-        if not is_code and line.startswith("#"):
-            yield from write()
-    yield ""
-    waiting += footnotes
-    indent = 0
-    yield from write()
-
-
-def _find_marks(line: str) -> list[str]:
-    """Return the names of the footnotes to which a line outside of code refers."""
-    return _FOOTNOTE_MARK.findall(_blank_code(line)) if "[^" in line else []
-
-
-def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:
-    """Return a line without comments, and whether a comment is still open; code has no comments."""
-    bare, kept, at = _blank_code(line), "", 0
-    while at < len(line):
-        place = line.find("*/}", at) if is_comment else bare.find("{/*", at)
-        end = place if place >= 0 else len(line)
-        kept += "" if is_comment else line[at:end]
-        if place < 0:
-            break
-        is_comment, at = not is_comment, place + len("{/*")
-    return kept, is_comment
-
-
-def _blank_code(line: str) -> str:
-    """Return a line of the same length with its inline code replaced by spaces."""
-    return _SPAN.sub(lambda span: " " * len(span[0]), line)
-
-
-def _unfold_notes(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with notes and tabs as definitions of a title and its content."""
-    notes: list[_Note] = []
-    fence: str | None = None
-    is_in_list = False
-    for line in lines:
-        indent = _count_indent(line)
-        while notes and line.strip() and indent <= notes[-1].read:
-            yield from _end_note(notes.pop(), fence)
-            fence = None
-        if notes and line.strip() and notes[-1].inside is None:
-            notes[-1].inside = indent
-        shift = sum(note.inside - note.read for note in notes if note.inside is not None)
-        line = _dedent(line, shift)
-        mark = _FENCE.match(line)
-        title = _find_note(line) if fence is None and mark is None else ""
-        if title and (is_in_list or indent - shift < 4):
-            notes.append(_Note(indent, line[: indent - shift]))
-            title = _make_parser().renderInline(title, {"page": ""})
-            yield from ("", f"{notes[-1].written}<dl><dt>{title}</dt><dd>", "")
-            continue
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if fence is None and line.strip():
-            is_in_list = _ITEM.match(line) is not None or (is_in_list and line[0] in " \t")
-        yield line
-    for note in reversed(notes):
-        yield from _end_note(note, fence)
-        fence = None
-
-
-def _end_note(note: _Note, fence: str | None) -> tuple[str, ...]:
-    """Return the lines that close a note, and a code fence in it that is still open."""
-    return (f"{note.written}{fence or ''}", f"{note.written}</dd></dl>", "")
-
-
-def _find_note(line: str) -> str:
-    """Return the title of the note or tab that a line opens, its kind if it has no title, or an
-    empty string.
-    """
-    match = _NOTE.match(line)
-    return "" if match is None else match[2] or match[1].capitalize()
-
-
-def _count_indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _unfold_components(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with the tags of components as separate blocks, and the content of components
-    with the indentation of their tags.
-    """
-    opened: list[list[int]] = []
-    fence: str | None = None
-    for line in _separate_tags(lines):
-        is_tag = fence is None and _COMPONENT_LINE.match(line) is not None
-        indent = _count_indent(line)
-        if is_tag and line.lstrip().startswith("</"):
-            opened[-1:] = []
-        elif opened and line.strip() and fence is None:
-            outside, inside = opened[-1]
-            opened[-1][1] = indent if inside < 0 else max(outside, min(inside, indent))
-        line = _dedent(line, sum(max(0, inside - outside) for outside, inside in opened))
-        mark = _FENCE.match(line)
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        if not is_tag:
-            yield line
-            continue
-        yield from ("", _EXPRESSION.sub("", line).rstrip(), "")
-        is_opening = not line.lstrip().startswith("</") and not line.rstrip().endswith("/>")
-        if is_opening and len(opened) < _DEEPEST_LISTS:
-            opened.append([indent, -1])
-
-
-def _separate_tags(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with tags that begin or end a component on a line of their own."""
-    begun: list[str] = []
-    for line, is_code in _mark_code(lines):
-        is_begun = begun or (not is_code and _BEGUN_COMPONENT.match(line))
-        if is_begun and line.strip() and len(begun) < _MOST_LINES_OF_TAG:
-            begun.append(line.strip() if begun else line.rstrip())
-            if not line.rstrip().endswith(">"):
-                continue
-            begun, line = [], " ".join(begun)
-        yield from begun
-        begun = []
-        yield from (line,) if is_code or "<" not in line else _separate_tag(line)
-    yield from begun
-
-
-def _separate_tag(line: str) -> Iterator[str]:
-    indent = line[: _count_indent(line)]
-    while (match := _OPENING.match(line)) is not None and (rest := line[match.end() :].strip()):
-        if not _name_component(match[0]) and not rest.startswith("<"):
-            break
-        yield match[0]
-        line = indent + rest
-    closing = _CLOSING.match(line) if not _COMPONENT_LINE.match(line) else None
-    if closing is None or closing[1].count(f"<{closing[2][2:-1]}"):
-        yield line
-    else:
-        yield from (closing[1], indent + closing[2])
-
-
 def _show_component(match: re.Match[str], tag: str = "span") -> str:
     """Return the tag of a component with the texts in its attributes as an element."""
-    shown = _make_parser().renderInline(_name_component(match[0]), {"page": ""})
+    shown = _make_parser().renderInline(name_component(match[0]), {"page": ""})
     opening = " " if match[0].endswith("/>") else match[0]
     return f"{opening}<{tag}>{shown}</{tag}> " if shown else opening
-
-
-def _name_component(tag: str) -> str:
-    """Return the texts in the attributes of a component: its caption, or the field of an
-    interface that it describes.
-    """
-    if _FIELD_TAG.search(tag):
-        return ", ".join(
-            f"{name}: {first or second}" if name in _DESCRIBING else first or second or flag
-            for name, first, second, flag in _FIELD.findall(tag)
-        )
-    captions = _CAPTION.findall(tag) or _TAB_VALUE.findall(tag)
-    return " ".join(first or second for _, first, second in captions)
-
-
-def _dedent(line: str, margin: int) -> str:
-    return line[min(margin, _count_indent(line)) :]
-
-
-def _clean_lines(lines: Iterable[str], left_out: LeftOutCounts) -> Iterator[str]:
-    # The options of a generated description are the deeper lines that follow it.
-    generated: int | None = None
-    is_directive = False
-    for line, is_code in _mark_code(lines):
-        is_directive = is_directive and _OPTION_LINE.match(line) is not None
-        if is_directive:
-            continue
-        if generated is not None and (not line.strip() or _count_indent(line) > generated):
-            continue
-        generated = None
-        if is_code:
-            yield line
-            continue
-        container = _CONTAINER.match(line.rstrip())
-        if container is not None:
-            titled = container["label"] or container["title"]
-            is_generated = "." in (container["name"] or "") and not titled
-            generated = len(container["indent"]) if is_generated else None
-            if is_generated:
-                left_out.add("generated description", _GENERATED, name=container["name"])
-            is_directive = container["directive"] is not None
-            yield from _write_container(container)
-        elif _CONTENTS.match(line) is None and _TARGET.match(line) is None:
-            yield _clean_line(line)
-
-
-def _write_container(match: re.Match[str]) -> Iterator[str]:
-    attributes = match["attributes"] or ""
-    callout = _CALLOUT.search(attributes)
-    name = match["name"] or match["directive"] or ("" if callout is None else callout[1])
-    # The title of a box without a stated one is its kind, as readers see it.
-    kind = name.capitalize() if name in _BOXES else ""
-    title = match["label"] or match["title"] or _name_component(attributes) or kind
-    yield ""
-    if title and _NUMBER.match(title) is None:
-        yield f"{match['indent']}{title.strip()}"
-        yield ""
-
-
-def _clean_line(line: str) -> str:
-    if "{" in line and "`" not in line:
-        line = _JSX_STYLE.sub(_quote_style, _SHORTCODE.sub(_write_shortcode, line))
-    return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
-
-
-def _write_shortcode(match: re.Match[str]) -> str:
-    """Return the label in a shortcode, such as that of a tab, on a separate line."""
-    label = _SHORTCODE_LABEL.search(match[0])
-    return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
-
-
-def _quote_style(match: re.Match[str]) -> str:
-    declarations = match[1].replace('"', "")
-    return f'style="{{{declarations}}}"'
-
-
-def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is a part of fenced code or one of its fences."""
-    fence: str | None = None
-    for line in lines:
-        mark = _FENCE.match(line)
-        is_code = fence is not None or mark is not None
-        fence = _follow_fence(fence, mark[1]) if mark is not None else fence
-        yield line, is_code
-
-
-def _follow_fence(fence: str | None, mark: str) -> str | None:
-    """Return the code fence that is open after a fence marker, or None."""
-    if fence is None:
-        return mark
-    return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborHTMLParser
 
 from knowledge.documents.decoding import decode
-from knowledge.documents.markup.html import find_charset, refuse_depth
+from knowledge.documents.markup.html import find_charset, read_attribute, refuse_depth
 
 MOST_LINKS = 5000
 """Maximum number of links of one page that are followed."""
@@ -46,17 +46,11 @@ def read_links(data: bytes) -> PageLinks:
     return PageLinks(
         links=tuple(followed),
         pictures=tuple(src for src in pictures if not src.startswith("data:"))[:MOST_PICTURES],
-        base=_attribute(tree, "base[href]", "href"),
-        canonical=_attribute(tree, "link[rel=canonical]", "href"),
+        base=read_attribute(tree, "base[href]", "href", _LONGEST_LINK),
+        canonical=read_attribute(tree, "link[rel=canonical]", "href", _LONGEST_LINK),
         robots=tuple(
             word.strip()
             for node in tree.css("meta[name=robots i], meta[name=refdesk i]")
             for word in (node.attributes.get("content") or "").lower()[:500].split(",")
         ),
     )
-
-
-def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
-    node = tree.css_first(selector)
-    value = node.attributes.get(name) if node is not None else None
-    return value.strip() if value and len(value) <= _LONGEST_LINK else ""

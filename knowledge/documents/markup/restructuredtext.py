@@ -9,15 +9,14 @@ import ast
 import io
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from html import escape
-from itertools import dropwhile, takewhile
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
+from knowledge.documents.markup.fences import describe_code, take_options, write_code
 from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
 try:
@@ -45,7 +44,6 @@ _DEFINED = re.compile(r"(?:\.\. \|[^|\n]{1,200}\| )?([\w-]{1,60})::")
 # In Sphinx, this directive describes a class of Python; in docutils, it states a class of CSS.
 _CLASS = re.compile(r"^([ \t]*\.\. )(?=class::[ \t]+[\w.]{0,100}[A-Z(])", re.MULTILINE)
 _TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>\Z")
-_OPTION = re.compile(r":[\w-]+:(?:\s|\Z)")
 _STRUCK_ROLES = ("del", "s", "strike", "strikethrough", "line-through")
 _QUOTED_ROLES = frozenset({"ref", "doc", "term", "guilabel", "menuselection", "abbr", "numref"})
 _NAVIGATION = frozenset({"toctree", "index"})
@@ -142,10 +140,10 @@ def _read_directive(
     """Return the content of an unknown directive: its argument and its parsed body."""
     first, _, rest = markup.partition("\n")
     name, _, argument = (part.strip() for part in first[3:].partition("::"))
-    lines = textwrap.dedent(rest).split("\n")
-    body = "\n".join(dropwhile(_is_option, lines)).strip()
+    options, lines = take_options(textwrap.dedent(rest).split("\n"))
+    body = "\n".join(lines).strip()
     if name in _LISTINGS:
-        return [_write_code(_add_caption(argument, lines), body)]
+        return [_write_code(describe_code(argument, options), body)]
     if name in _NAVIGATION:
         return []
     if name in _OMITTED or depth >= _DEEPEST_DIRECTIVE:
@@ -182,21 +180,8 @@ def _check_tag(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in _TAGS
 
 
-def _is_option(line: str) -> bool:
-    return not line.strip() or _OPTION.match(line) is not None
-
-
-def _add_caption(info: str, lines: Sequence[str]) -> str:
-    """Return the info string of a fence: its language, and the caption from its options."""
-    options = takewhile(_is_option, lines)
-    stated = (line.partition(":caption:")[2].strip() for line in options)
-    caption = next(filter(None, stated), "").replace('"', "'")
-    return f'{info} title="{caption}"' if caption else info
-
-
 def _write_code(info: str, text: str) -> nodes.raw:
-    markup = f'<pre data-info="{escape(info)}">\n{escape(text)}</pre>'
-    return nodes.raw("", markup, format="html")
+    return nodes.raw("", write_code(info, text), format="html")
 
 
 def _simplify(tree: nodes.document) -> None:
@@ -213,7 +198,9 @@ def _simplify(tree: nodes.document) -> None:
     for box in list(tree.findall(nodes.Element)):
         is_box = isinstance(box, nodes.Admonition) and not isinstance(box, nodes.admonition)
         if is_box and box.parent is not None:
-            box.parent.replace(box, _head_by_kind(box))
+            # A box without a stated title is headed by its kind, as readers see it.
+            _insert_label(box, f"{type(box).__name__.capitalize()}:")
+            box.parent.replace(box, nodes.container("", *box.children))
 
 
 def _label_footnotes(tree: nodes.document) -> None:
@@ -224,12 +211,6 @@ def _label_footnotes(tree: nodes.document) -> None:
         footnote = label.parent
         footnote.remove(label)
         _insert_label(footnote, f"[{label.astext()}]")
-
-
-def _head_by_kind(box: nodes.Element) -> nodes.container:
-    """Return a box without a stated title, headed by its kind, as readers see it."""
-    _insert_label(box, f"{type(box).__name__.capitalize()}:")
-    return nodes.container("", *box.children)
 
 
 def _insert_label(element: nodes.Element, label: str) -> None:

@@ -6,12 +6,13 @@ rules.
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 FindFile = Callable[[str], bytes | None]
 """Returns the file at an address relative to the page, without its query, or None."""
@@ -37,7 +38,13 @@ IMPORTANT = "!important"
 AT_FIRST = "at first"
 # Most style sheets set these only to other values.
 _NEEDED = {"text-decoration": STRUCK, "white-space": "pre", "fill": "none"}
-_MOST_RULES = 500
+_HIDDEN_BY = {
+    "display": ("none",), "opacity": ("0", "0%", ".0"),
+    "max-height": ("0", "0px"), "height": ("0", "0px"),
+}  # fmt: skip
+_MOST_STEPS = 1_000_000_000
+_STEPS_OF_MATCH = 300
+_STEPS_OF_ELEMENT = 10
 _MOST_SHEETS = 100
 _MOST_CHARACTERS = 1_000_000
 _LONGEST_STYLE = 10_000
@@ -62,7 +69,12 @@ _WHEN = re.compile(
 )
 _GENERATED = re.compile(r"::?(before|after)\Z")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-_NAME = re.compile(r"[.#](-?[^\W\d][\w-]*)")
+_NAME = re.compile(r"[.#]-?[^\W\d][\w-]*")
+_NAMED = re.compile(rf"{_NAME.pattern}|(?<![\w:.#-])[a-z][\w-]*")
+_COMPOUND = re.compile(r"[^\s>+~,()]+")
+_ATTRIBUTE = re.compile(r"\[[^\[\]]*\]")
+_OF_SIBLINGS = re.compile(r"~|:nth-|-of-type")
+_POSITION = re.compile(r":nth-[a-z-]{1,20}\([\w\s+-]{0,40}")
 _WEIGHTLESS = re.compile(r":where\([^()]*\)")
 _IDENTIFIER = re.compile(r"#[\w-]")
 _CLASS = re.compile(r"[.\[][\w-]|:(?!not\b|is\b|has\b)[\w-]")
@@ -81,7 +93,7 @@ class _Rule:
     """A selector with its declarations; the rule with the highest `rank` applies.
 
     `generated` is `before` or `after` if the rule is for the text generated there. An element that
-    the rule is for, or one around or before it, has each of `names` as its id or class.
+    the rule is for, or one around or before it, has each of `names`, which are ids and classes.
     """
 
     selector: str
@@ -92,42 +104,110 @@ class _Rule:
     names: frozenset[str]
 
 
-def apply_stylesheets(
-    tree: LexborHTMLParser, find_file: FindFile, *, is_book: bool = False
-) -> tuple[dict[tuple[int, str], Declarations], bool]:
-    """Return what the style sheets of a page declare for each element, by its id in memory, for the
-    text generated `before` or `after` its content, and for the element `AT_FIRST`, before it is
-    opened; and whether all of it was applied.
+class AppliedSheets:
+    """The declarations of the style sheets of a page for its elements.
 
     The scripts of a website open what its style sheets hide, such as tabs and answers, and nothing
     says which of it. So style sheets in files hide elements only on pages without scripts, and in
-    books.
+    books. `is_complete` states whether all style sheets are known and may hide elements. The most
+    specific rules are applied first; `unapplied` is the number of those that would take too long.
     """
-    applied: dict[tuple[int, str], Declarations] = {}
-    may_hide, is_complete = is_book or not _has_scripts(tree), True
-    names = _list_names(tree)
-    rules: list[tuple[_Rule, bool]] = []
-    for css, is_file in islice(_list_sheets(tree, find_file), _MOST_SHEETS):
-        is_whole = may_hide or not is_file
-        is_complete = is_complete and is_whole and css is not None
-        found = (rule for rule in _parse_rules(css or "") if rule.names <= names)
-        rules += ((rule, is_whole) for rule in found)
-    rules.sort(key=lambda rule: rule[0].rank)
-    generates = any(rule.generated for rule, _ in rules)
-    for rule, is_whole in rules[-_MOST_RULES:]:
+
+    def __init__(
+        self, tree: LexborHTMLParser, find_file: FindFile, *, is_book: bool = False
+    ) -> None:
+        self.is_complete = True
+        self._declarations: list[Declarations] = []
+        self._stated: dict[tuple[int, str], list[int]] = {}
+        self._cascaded: dict[tuple[int, ...], Declarations] = {}
+        may_hide, self._elements = is_book or not _has_scripts(tree), _Elements(tree)
+        names = self._elements.counts.keys()
+        rules: list[tuple[_Rule, bool]] = []
+        for css, is_file in islice(_list_sheets(tree, find_file), _MOST_SHEETS):
+            is_whole = may_hide or not is_file
+            self.is_complete = self.is_complete and is_whole and css is not None
+            found = (rule for rule in _parse_rules(css or "") if rule.names <= names)
+            rules += ((rule, is_whole) for rule in found)
+        rules.sort(key=lambda rule: rule[0].rank)
+        self.generates_text = any(rule.generated for rule, _ in rules)
+        self.unapplied = 0
+        left = _MOST_STEPS
+        for rule, is_whole in reversed(rules):
+            steps = self._elements.estimate(rule.selector)
+            if steps > left:
+                self.unapplied += 1
+            else:
+                matches = self._apply(tree, rule, is_whole=is_whole)
+                left -= steps + _STEPS_OF_MATCH * matches
+        self.is_complete = self.is_complete and not self.unapplied
+
+    def find(self, node: LexborNode, place: str = "") -> Declarations:
+        """Return what is declared for an element, for the text generated `before` or `after` its
+        content, or for the element `AT_FIRST`, before it is opened.
+        """
+        stated = tuple(self._stated.get((node.mem_id, place), ()))
+        if stated not in self._cascaded:
+            self._cascaded[stated] = cascade(*(self._declarations[at] for at in reversed(stated)))
+        return self._cascaded[stated]
+
+    def _apply(self, tree: LexborHTMLParser, rule: _Rule, *, is_whole: bool) -> int:
+        """Apply a rule; return the number of elements that match it."""
+        is_kept = is_whole or rule.generated
+        declared = {rule.generated: rule.declarations if is_kept else _leave_shown(rule)}
+        if self.generates_text and not (rule.is_dynamic or rule.generated):
+            declared[AT_FIRST] = rule.declarations
         try:
             nodes = tree.css(rule.selector)
         except SelectolaxError:
-            continue
-        is_kept = is_whole or rule.generated
-        stated = {rule.generated: rule.declarations if is_kept else _leave_shown(rule)}
-        if generates and not (rule.is_dynamic or rule.generated):
-            stated[AT_FIRST] = rule.declarations
-        for node in nodes:
-            for name, declarations in stated.items():
-                before = applied.get((node.mem_id, name), {})
-                applied[node.mem_id, name] = cascade(before, declarations)
-    return applied, is_complete
+            return 0
+        for place, declarations in declared.items():
+            at = len(self._declarations)
+            self._declarations.append(declarations)
+            for node in nodes:
+                self._stated.setdefault((node.mem_id, place), []).append(at)
+        return len(nodes)
+
+
+class _Elements:
+    """The number of elements of a page with each tag, class and id, and how deeply they are nested,
+    which limits the time for finding those that match a selector. `counts` are their numbers.
+    """
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self.counts: Counter[str] = Counter()
+        self._nested: dict[str, int] = {}
+        self._widest = 1
+        around: Counter[str] = Counter()
+        stack: list[tuple[LexborNode | None, frozenset[str]]] = [(tree.root, frozenset())]
+        while stack:
+            node, left = stack.pop()
+            around.subtract(left)
+            if node is None:
+                continue
+            names, children = _list_names(node), list(node.iter())
+            self.counts.update(names)
+            around.update(names)
+            self._nested.update(
+                (name, max(self._nested.get(name, 0), around[name])) for name in names
+            )
+            self._widest = max(self._widest, len(children))
+            stack += ((None, names), *((child, frozenset()) for child in children))
+
+    def estimate(self, selector: str) -> int:
+        """Return an upper limit of the steps (of some nanoseconds) that take to find the elements
+        that match a selector: it is compared with each way to choose its parts around an element.
+        """
+        elements, depth = self.counts.get("*", 0), self._nested.get("*", 0)
+        plain = _ATTRIBUTE.sub("", selector)
+        subject = _COMPOUND.findall(_BRACKETS.sub("", _BRACKETS.sub("", plain)))[-1:]
+        steps = depth * _count("".join(subject), self.counts, elements)
+        factors = [self._widest] * len(_OF_SIBLINGS.findall(plain))
+        factors += [elements] * plain.count(":has(")
+        compounds = _COMPOUND.findall(_POSITION.sub("", plain))[:-1]
+        factors += (_count(compound, self._nested, depth) for compound in compounds)
+        for factor in factors:
+            steps = min(steps * factor, _MOST_STEPS + 1)
+        return steps + _STEPS_OF_ELEMENT * elements
 
 
 def cascade(*sources: Declarations) -> dict[str, str]:
@@ -169,11 +249,17 @@ def _has_scripts(tree: LexborHTMLParser) -> bool:
     return runs or tree.css_first(_EVENTS) is not None
 
 
-def _list_names(tree: LexborHTMLParser) -> frozenset[str]:
-    """Return the ids and classes of all elements."""
-    stated = (node.attributes for node in tree.css("[class], [id]"))
-    texts = (each.get(name) or "" for each in stated for name in ("class", "id"))
-    return frozenset(name for text in texts for name in text.split())
+def _list_names(node: LexborNode) -> frozenset[str]:
+    """Return the names by which selectors find an element."""
+    stated = node.attributes
+    classes = (f".{name}" for name in (stated.get("class") or "").split())
+    return frozenset(("*", node.tag or "", f"#{stated.get('id')}", *classes))
+
+
+def _count(compound: str, numbers: Mapping[str, int], default: int) -> int:
+    """Return how many elements can match a part of a selector, given the numbers by name."""
+    names = _NAMED.findall(compound) if "\\" not in compound else ()
+    return max(1, min((numbers.get(name, 0) for name in names), default=default))
 
 
 def _list_sheets(tree: LexborHTMLParser, find_file: FindFile) -> Iterator[tuple[str | None, bool]]:
@@ -296,12 +382,8 @@ def _leave_shown(rule: _Rule) -> Declarations:
 
 
 def _shows(styles: Declarations) -> bool:
-    return (
-        styles.get("display", "none") != "none"
-        or styles.get("visibility") == "visible"
-        or styles.get("opacity", "0") not in ("0", "0%", ".0")
-        or styles.get("max-height", "0") not in ("0", "0px")
-        or styles.get("height", "0") not in ("0", "0px")
+    return styles.get("visibility") == "visible" or any(
+        styles.get(name, hidden[0]) not in hidden for name, hidden in _HIDDEN_BY.items()
     )
 
 
@@ -326,7 +408,5 @@ def _medium_holds(medium: str) -> bool:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    if match[2] is not None:
-        return match[2]
-    code = int(match[1], 16)
-    return chr(code) if 0 < code < 0x110000 else ""
+    code = int(match[1] or "0", 16)
+    return match[2] or (chr(code) if 0 < code < 0x110000 else "")

@@ -23,15 +23,10 @@ def widen_tables(markdown: str, parser: MarkdownIt) -> str:
         first, end = token.map
         missing = max(map(_count_cells, lines[first:end])) - _count_cells(lines[first])
         if missing > 0:
-            lines[first] = _close(lines[first]) + " |" * missing
-            lines[first + 1] = _close(lines[first + 1]) + "---|" * missing
+            for at, cell in ((first, " |"), (first + 1, "---|")):
+                lines[at] = f"{lines[at].rstrip().removesuffix('|')}|{cell * missing}"
     return "\n".join(lines)
 
 
 def _count_cells(line: str) -> int:
     return len(_BAR.split(line.strip().removeprefix("|").removesuffix("|")))
-
-
-def _close(line: str) -> str:
-    closed = line.rstrip()
-    return closed if closed.endswith("|") else f"{closed} |"

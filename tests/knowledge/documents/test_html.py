@@ -94,6 +94,12 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          "### News\n\nFair.\n\n# Hours\n\nOpen at six."),
         ("<div>Site</div><article><h1>Hours</h1><p>Open at six.</p></article>",
          "# Hours\n\nOpen at six."),
+        ('<div id="x"><ul role="tablist"><li role="tab">Linux</li><li role="tab">Windows</li></ul>'
+         '<div role="tabpanel"><p>B9.</p></div><div role="tabpanel" hidden><p>C7.</p></div></div>',
+         "Linux\n\nB9.\n\nWindows\n\nC7."),
+        ('<ul role="tablist"><li role="tab">Linux</li></ul><p>No panel.</p>',
+         "- Linux\n\nNo panel."),
+        ("<pre><code><span>a</span><br><span>  b</span><br></code></pre>", "```\na\n  b\n```"),
     ],
 )  # fmt: skip
 def test_the_text_of_controls_is_read(body: str, content: str) -> None:

@@ -266,3 +266,46 @@ def test_indented_code_after_a_list_and_a_paragraph_is_code() -> None:
     *_, code = blocks("1. Open it.\n2. Add this.\n\nThe file:\n\n    - name: rule")
 
     assert code.kind is BlockKind.CODE
+
+
+@pytest.mark.parametrize(
+    ("marked", "shown"),
+    [
+        ("Due:: 2026\n**By**:: [[Jane Doe|Jane]]\nText", ["Due:: 2026\nBy:: Jane\nText"]),
+        ("I give [rating:: 9], [by:: [[Jane]]].", ["I give rating: 9, by: Jane."]),
+        ("I give 9 (only:: today).", ["I give 9 (only: today)."]),
+        ("[Foo::bar] `[x:: y]` [[1, 2], [3, 4]]", ["[Foo::bar] `[x:: y]` [[1, 2], [3, 4]]"]),
+        ("- [ ] Task ^task-1\n- x ^2\n- 7f ^37066d", ["- [ ] Task", "- x ^2", "- 7f"]),
+        ("A %%note%% b `%%c%%`.\n\n%% x %%\n\n%%\ny\n\nz\n%%\n\nC", ["A b `%%c%%`.", "C"]),
+        ("100%% sure, 50%% not, %%d.\n\n%% open", ["100%% sure, 50%% not, %%d.", "%% open"]),
+        ("> [!info]- Title *a*\n> Text\n> > [!NOTE]\n> > In", ["Title a", "Text", "Note", "In"]),
+        ("See ![[Note#Part]] and [[Note#Part]], [[#Here]].", ["See and Note > Part, Here."]),
+        ("|a|b|\n|-|-|\n| [[x\\|y]] | 1 |", ["| a | b |\n|---|---|\n| y | 1 |"]),
+    ],
+)  # fmt: skip
+def test_fields_boxes_links_and_comments_of_notes_are_read_as_they_are_shown(
+    marked: str, shown: list[str]
+) -> None:
+    read = [part.removeprefix("> ") for part in texts(marked)]
+
+    assert [" ".join(part.split(" ")) for part in read] == shown
+
+
+def test_embedded_notes_and_comments_are_counted_and_embedded_pictures_are_read() -> None:
+    page = markdown.read(b"A\n\n![[Note]] %%c%%\n\n![[a b.png|100]]\n", "a.md")
+
+    assert [left_out.what for left_out in page.left_out] == ["comment", "embedded file"]
+    assert [picture.address for block in page.blocks for picture in block.pictures] == ["a b.png"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "shown"),
+    [
+        (r"Now \~\~400\~\~ 300", r"Now \~\~400\~\~ 300"),
+        ("Now ~~400~~ 300", "Now ~~400~~ 300"),
+        ("Now <i>&#126;~400~~</i>", r"Now \~\~400\~\~"),
+        ("`~~a~~` ~~~ ~/x", "`~~a~~` ~~~ ~/x"),
+    ],
+)
+def test_tildes_that_strike_nothing_out_are_no_marks(marked: str, shown: str) -> None:
+    assert texts(marked) == [shown]

@@ -44,6 +44,30 @@ async def test_a_page_is_read_with_the_style_sheet_in_its_folder_and_again_if_it
     assert "\n\nWas 400.\n\n" in document.content
 
 
+@pytest.mark.parametrize("base", ["../assets/", "/assets/", "../assets/index.html", "/assets/x"])
+async def test_addresses_are_relative_to_the_stated_base(desk: Desk, base: str) -> None:
+    desk.write("assets/styles/site.css", "@import '../more.css';" + SHEET)
+    desk.write("assets/more.css", ".more { display: none }")
+    desk.write("site/styles/site.css", "p { text-decoration: line-through }")
+    page = PAGE.replace("<head>", f"<head><BASE target=x href='{base}'>")
+    desk.write("site/prices.html", page % "<p class=more>SECRET</p>")
+
+    await desk.ingest()
+
+    (document,) = desk.index.documents.values()
+    assert document.content == READ
+
+
+async def test_a_base_on_another_server_has_no_files_here(desk: Desk) -> None:
+    desk.write("site/styles/site.css", SHEET)
+    desk.write("site/a.html", "<base href='https://a.example/'>" + PAGE % "")
+
+    await desk.ingest()
+
+    (document,) = desk.index.documents.values()
+    assert "\n\nWas 400.\n\n" in document.content
+
+
 async def test_the_pages_of_an_archive_are_read_with_its_style_sheets(desk: Desk) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -162,3 +186,21 @@ def test_white_text_on_a_background_that_a_file_sets_is_read() -> None:
     markup = "<link rel=stylesheet href=a.css><div class=hero><h1>Shown</h1></div><p>SECRET"
 
     assert read(markup, a=".hero{background:#003}h1,p{color:#fff}") == "# Shown"
+
+
+@pytest.mark.parametrize(
+    ("css", "markup"),
+    [
+        (":not(.x) " * 9 + "p{display:none}", "<div>" * 1000 + "<p>Shown."),
+        ("p:nth-child(2n){display:none}" * 99, "<p></p>" * 9000 + "<p>Shown."),
+        ("body:has(b) p, b ~ p{display:none}", "<p></p>" * 40_000 + "<p>Shown."),
+        ("p{display:none}" * 9000, "<p></p>" * 9000 + "<p class=z>Shown."),
+    ],
+)
+def test_rules_that_would_take_too_long_are_counted(css: str, markup: str) -> None:
+    css += "[class=z]{display:block!important}.internal{display:none}"
+    page = html.read(f"<style>{css}</style>{markup}<p class=internal>SECRET".encode(), "a.html")
+
+    assert page.content == "Shown."
+    (left_out,) = page.left_out
+    assert left_out.what == "style rule"
