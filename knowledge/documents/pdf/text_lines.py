@@ -110,6 +110,11 @@ class Line:
         return all(segment.is_bold for segment in self.segments)
 
     @property
+    def has_values(self) -> bool:
+        """Whether the line has values beside each other or beside a label."""
+        return any(is_value(segment.text) for segment in self.segments[1:])
+
+    @property
     def is_code(self) -> bool:
         """Whether the whole line is set in a typeface of code."""
         return all(segment.is_code for segment in self.segments)
