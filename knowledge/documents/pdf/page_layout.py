@@ -1,10 +1,10 @@
 """Arranges the segments of a page into lines in reading order."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from knowledge.documents.pdf.page_text import PageText, Segment
+from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
@@ -23,6 +23,8 @@ _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
 _LEAST_SHARE = 0.8
 _LEAST_LONG = 1
+_MOST_SEPARATORS = 2
+"""Maximum number of rules across columns; more are those of a table or a form."""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,19 @@ class LaidOutPage:
     number: int
     text: PageText
     lines: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gutter:
+    """An empty strip between two columns, and what proves that an area beside it is columns.
+
+    Areas end at `rules` that cross the strip; an area without proof may be a table. Prose in both
+    columns of the page proves all areas.
+    """
+
+    at: float
+    are_columns: Callable[[Sequence[Segment], Sequence[Segment]], bool]
+    rules: Sequence[DrawnRule] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,99 +137,111 @@ def _split_columns(
 ) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; text that crosses a gutter separates column
     areas.
-
-    In columns of prose with figures, an area without prose is not split: it may be a table.
     """
     gutter = _find_gutter(segments, page) if depth else None
-    has_figures = depth > 0 and gutter is None
-    if has_figures:
-        gutter = _find_gutter(segments, page, has_figures=True)
     if gutter is None:
         yield from [segments] if segments else []
         return
-    area: list[Segment] = []
     whole: list[Segment] = []
-    for segment in (*sorted(segments, key=lambda one: -one.base), None):
-        if segment is not None and not segment.left < gutter < segment.right:
-            area.append(segment)
-            continue
-        if has_figures and not _divides(page.show_cells(area), gutter, has_figures=True):
-            whole += area
-        else:
-            yield from [whole] if whole else []
-            left = [one for one in area if one.right <= gutter]
-            right = [one for one in area if one.left >= gutter]
-            yield from _split_columns(left, page, depth - 1)
-            yield from _split_columns(right, page, depth - 1)
+    for area, crossing in _list_areas(segments, gutter.rules, gutter.at):
+        sides = _part(area, gutter.at)
+        shown = _part(page.show_cells(area, gutter.at), gutter.at)
+        if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
+            for group in (whole, *sides):
+                yield from _split_columns(group, page, depth - 1)
             whole = []
-        whole += [segment] if segment is not None else []
-        area = []
-    yield from [whole] if whole else []
+        else:
+            whole += area
+        whole += crossing
+    yield from _split_columns(whole, page, depth - 1)
 
 
-def _find_gutter(
-    segments: Sequence[Segment], page: "_PageTables", *, has_figures: bool = False
-) -> float | None:
-    """Return the middle of an empty strip between two columns, or None.
-
-    Either both columns are prose, or one is, and the lines of the other are positioned
-    independently. With `has_figures`, both columns are prose with figures or tables between.
+def _list_areas(
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
+) -> Iterator[tuple[list[Segment], list[Segment]]]:
+    """Yield from above to below the segments beside a position, in areas between the rules and the
+    segments that cross it, each with the segment below it.
     """
-    if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
+    area: list[Segment] = []
+    for segment in sorted(segments, key=lambda one: -one.base):
+        if area and any(segment.base < rule.base <= area[-1].base for rule in rules):
+            yield area, []
+            area = []
+        if segment.left < at < segment.right:
+            yield area, [segment]
+            area = []
+        else:
+            area.append(segment)
+    yield area, []
+
+
+def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[Segment]]:
+    """Return the segments on both sides of a position."""
+    left = [segment for segment in segments if segment.right <= at]
+    return left, [segment for segment in segments if segment.left >= at]
+
+
+def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> _Gutter | None:
+    """Return an empty strip between two columns, or None.
+
+    Either both columns are prose, or the lines of both are placed independently in an area, or both
+    have prose with figures or tables between.
+    """
+    left = min((segment.left for segment in segments), default=0.0)
+    width = max((segment.right for segment in segments), default=0.0) - left
+    if len(page.show_cells(segments)) < 2 * _LEAST_SIDE or width < page.text.width * 0.4:
         return None
-    first = min(segment.left for segment in segments)
-    last = max(segment.right for segment in segments)
-    if last - first < page.text.width * 0.4:
-        return None
-    best: tuple[int, float] | None = None
     bare = [segment for segment in segments if id(segment) not in page.tables]
-    step = max((last - first) / 100, 1.0)
-    at = first + (last - first) * 0.25
-    while at < first + (last - first) * 0.75:
+    lowest, highest = (edge(one.base for one in segments) for edge in (min, max))
+    found: list[tuple[int, int, _Gutter]] = []
+    for at in (left + width * step / 100 for step in range(25, 75)):
         shown = page.show_cells(segments, at)
         crossing = sum(segment.left < at < segment.right for segment in shown)
-        is_better = crossing * 5 <= len(shown) and (best is None or crossing < best[0])
-        if is_better and (
-            _divides(shown, at, has_figures=has_figures)
-            or _divides(bare, at, has_figures=has_figures)
-            or (not crossing and not has_figures and _parts(shown, at, page.text))
+        rules = [
+            rule for rule in page.text.rules
+            if rule.left < at < rule.right and lowest < rule.base < highest
+        ]  # fmt: skip
+        sides = (_part(shown, at), _part(bare, at))
+        if crossing * 5 > len(shown):
+            continue
+        if any(_are_prose(*side) for side in sides):
+            found.append((0, crossing, _Gutter(at, _are_prose)))
+        elif len(rules) <= _MOST_SEPARATORS and any(
+            _are_independent(*_part(page.show_cells(area, at), at))
+            for area, _ in _list_areas(segments, rules, at)
         ):
-            best = (crossing, at)
-        at += step
-    return None if best is None else best[1]
+            found.append((0, crossing, _Gutter(at, _are_independent, rules)))
+        elif any(_hold_prose(*side) for side in sides):
+            found.append((1, crossing, _Gutter(at, _hold_prose)))
+    best = min(found, key=lambda one: (*one[:2], len(one[2].rules)), default=None)
+    return None if best is None else best[2]
 
 
-def _divides(segments: Sequence[Segment], at: float, *, has_figures: bool) -> bool:
-    sides = (
-        [segment for segment in segments if segment.right <= at],
-        [segment for segment in segments if segment.left >= at],
-    )
-    return all(_is_prose(side, has_figures=has_figures) for side in sides)
+def _are_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    return _is_prose(left) and _is_prose(right)
 
 
-def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
-    """Return True if two columns are not table cells; at most one of them may be prose.
+def _hold_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    return _is_prose(left, has_figures=True) and _is_prose(right, has_figures=True)
+
+
+def _are_independent(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    """Return True if two columns are not table cells, because their lines are placed independently.
 
     Cells of a row share a baseline or the rules between the rows. A column that contains a table
     has lines between those of the other column, and rules that end before it.
     """
-    if any(rule.left < at < rule.right for rule in page.rules):
-        return False
-    left = [segment for segment in segments if segment.right <= at]
-    right = [segment for segment in segments if segment.left >= at]
-    if _is_prose(left):
-        return _is_independent(right, left)
-    if _is_prose(right):
-        return _is_independent(left, right)
-    return _is_independent(left, right) and _is_independent(right, left)
+    if _is_independent(left, right):
+        return _is_prose(right) or _is_independent(right, left)
+    return _is_prose(left) and _is_independent(right, left)
 
 
-def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
-    """Return whether a side has long lines, and few lines at the height of a line of the prose."""
+def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
+    """Return whether a side has long lines, and few lines at the height of a line of the other."""
     if sum(len(segment.text) >= _LEAST_LETTERS for segment in side) < _LEAST_LONG:
         return False
     bases = {round(segment.base) for segment in side}
-    beside = sum(any(abs(segment.base - base) < 1.5 for segment in prose) for base in bases)
+    beside = sum(any(abs(segment.base - base) < 1.5 for segment in other) for base in bases)
     return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
 
 
