@@ -1,15 +1,15 @@
 """Arranges the segments of a page into lines in reading order."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
+    DrawnTable,
     Line,
-    TextTable,
     fills_page,
     find_lines,
 )
@@ -49,56 +49,37 @@ class _Gutter:
     rules: Sequence[DrawnRule] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _PageTables:
-    """A page with its drawn tables, by the `id` of the segment that represents each table."""
-
-    text: PageText
-    tables: Mapping[int, TextTable]
-
-    def show_cells(self, segments: Sequence[Segment], at: float | None = None) -> list[Segment]:
-        """Return the segments, including those in tables; a table that crosses the position `at` is
-        one segment.
-        """
-        shown: list[Segment] = []
-        for segment in segments:
-            table = self.tables.get(id(segment))
-            is_whole = table is None or (at is not None and segment.left < at < segment.right)
-            shown.extend([segment] if is_whole or table is None else table.segments)
-        return shown
-
-
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
-    tables: Mapping[int, TextTable] = {}
     notes: Sequence[list[Segment]] = ()
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        tables, segments = take_tables(number, segments, text.strokes)
-        for table in tables.values():
-            table.fills_page = fills_page(table.lowest, text.height)
-        notes, segments = take_notes(segments, tables, text.rules, EDGE * text.height)
-        groups = _split_columns(segments, _PageTables(text, tables), depth=2)
+        segments = take_tables(number, segments, text.strokes)
+        notes, segments = take_notes(segments, text.rules, EDGE * text.height)
+        groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
     for group in groups:
-        lines += _find_lines_of(group, number, tables)
+        lines += _find_lines_of(group, number, text)
     for note in notes:
-        place_note(lines, _find_lines_of(note, number, {}))
+        place_note(lines, _find_lines_of(note, number, text))
     return LaidOutPage(number, text, lines)
 
 
-def _find_lines_of(
-    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
-) -> list[Line]:
+def _find_lines_of(group: Sequence[Segment], number: int, page: PageText) -> list[Line]:
     column = (min(line.left for line in group), max(line.right for line in group))
     lines = []
-    for line in find_lines(group, tables):
-        frame = line.table if line.table is not None and not line.table.rows else None
-        for own in [line] if frame is None else find_lines(frame.segments):
-            own.column, own.page = column if frame is None else frame.columns[0], number
-            lines.append(own)
+    for line in find_lines(group):
+        line.column = column
+        parts = [line]
+        if (table := line.table) is not None:
+            table.fills_page = fills_page(table.lowest, page.height)
+            if not table.rows:
+                parts = [
+                    replace(part, column=table.columns[0]) for part in find_lines(table.segments)
+                ]
+        lines += [replace(part, page=number) for part in parts]
     return lines
 
 
@@ -132,9 +113,7 @@ def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
     return (groups[number] for number in sorted(groups))
 
 
-def _split_columns(
-    segments: list[Segment], page: "_PageTables", depth: int
-) -> Iterator[list[Segment]]:
+def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; text that crosses a gutter separates column
     areas.
     """
@@ -145,7 +124,7 @@ def _split_columns(
     whole: list[Segment] = []
     for area, crossing in _list_areas(segments, gutter.rules, gutter.at):
         sides = _part(area, gutter.at)
-        shown = _part(page.show_cells(area, gutter.at), gutter.at)
+        shown = _part(_show_cells(area, gutter.at), gutter.at)
         if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
             for group in (whole, *sides):
                 yield from _split_columns(group, page, depth - 1)
@@ -154,6 +133,17 @@ def _split_columns(
             whole += area
         whole += crossing
     yield from _split_columns(whole, page, depth - 1)
+
+
+def _show_cells(segments: Iterable[Segment], at: float | None = None) -> list[Segment]:
+    """Return the segments, including those in tables; a table that crosses the position `at` is one
+    segment.
+    """
+    shown: list[Segment] = []
+    for one in segments:
+        is_whole = at is not None and one.left < at < one.right
+        shown += one.table.segments if isinstance(one, DrawnTable) and not is_whole else [one]
+    return shown
 
 
 def _list_areas(
@@ -181,7 +171,7 @@ def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[S
     return left, [segment for segment in segments if segment.left >= at]
 
 
-def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> _Gutter | None:
+def _find_gutter(segments: Sequence[Segment], page: PageText) -> _Gutter | None:
     """Return an empty strip between two columns, or None.
 
     Either both columns are prose, or the lines of both are placed independently in an area, or both
@@ -189,16 +179,16 @@ def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> _Gutter | 
     """
     left = min((segment.left for segment in segments), default=0.0)
     width = max((segment.right for segment in segments), default=0.0) - left
-    if len(page.show_cells(segments)) < 2 * _LEAST_SIDE or width < page.text.width * 0.4:
+    if len(_show_cells(segments)) < 2 * _LEAST_SIDE or width < page.width * 0.4:
         return None
-    bare = [segment for segment in segments if id(segment) not in page.tables]
+    bare = [segment for segment in segments if not isinstance(segment, DrawnTable)]
     lowest, highest = (edge(one.base for one in segments) for edge in (min, max))
     found: list[tuple[int, int, _Gutter]] = []
     for at in (left + width * step / 100 for step in range(25, 75)):
-        shown = page.show_cells(segments, at)
+        shown = _show_cells(segments, at)
         crossing = sum(segment.left < at < segment.right for segment in shown)
         rules = [
-            rule for rule in page.text.rules
+            rule for rule in page.rules
             if rule.left < at < rule.right and lowest < rule.base < highest
         ]  # fmt: skip
         sides = (_part(shown, at), _part(bare, at))
@@ -207,7 +197,7 @@ def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> _Gutter | 
         if any(_are_prose(*side) for side in sides):
             found.append((0, crossing, _Gutter(at, _are_prose)))
         elif len(rules) <= _MOST_SEPARATORS and any(
-            _are_independent(*_part(page.show_cells(area, at), at))
+            _are_independent(*_part(_show_cells(area, at), at))
             for area, _ in _list_areas(segments, rules, at)
         ):
             found.append((0, crossing, _Gutter(at, _are_independent, rules)))

@@ -22,6 +22,7 @@ from knowledge.documents.pdf.drawn_grids import (
 )
 from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
 from knowledge.documents.pdf.text_lines import (
+    DrawnTable,
     Line,
     TextTable,
     continues_label,
@@ -50,13 +51,8 @@ _SAME_LINE = 2.5
 _CellLines = dict[DrawnCell, list[Line]]
 
 
-def take_tables(
-    page: int, segments: Sequence[Segment], strokes: Sequence[Stroke]
-) -> tuple[Mapping[int, TextTable], list[Segment]]:
-    """Return the drawn tables by the `id` of the segments that represent them, and these
-    segments.
-    """
-    tables: dict[int, TextTable] = {}
+def take_tables(page: int, segments: Sequence[Segment], strokes: Sequence[Stroke]) -> list[Segment]:
+    """Return the segments of a page, with the drawn tables in place of those in tables."""
     left = list(segments)
     for drawn in find_grids(strokes) if left else ():
         whole = _read_grid(page, drawn, drawn.part(left)[0])
@@ -65,10 +61,8 @@ def take_tables(
             inside, outside = grid.part(left)
             if inside:
                 table = whole if len(grids) == 1 else _read_grid(page, grid, inside)
-                mark = _stand_for(grid, inside)
-                tables[id(mark)] = table or _frame(page, grid, inside)
-                left = [*outside, mark]
-    return tables, left
+                left = [*outside, _represent(grid, inside, table or _frame(page, grid, inside))]
+    return left
 
 
 def _read_grid(page: int, drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
@@ -97,13 +91,14 @@ def _frame(page: int, grid: DrawnGrid, segments: list[Segment]) -> TextTable:
     return TextTable(page, [(grid.lefts[0], grid.lefts[-1])], [], lowest, segments)
 
 
-def _stand_for(grid: DrawnGrid, inside: Sequence[Segment]) -> Segment:
+def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> DrawnTable:
     sizes: Counter[float] = Counter()
     for segment in inside:
         sizes[segment.size] += len(segment.text)
     size = sizes.most_common(1)[0][0]
     text = " ".join(segment.text for segment in inside)
-    return Segment(text, grid.lefts[0], grid.lefts[-1], grid.tops[0] - size, size)
+    base = grid.tops[0] - size
+    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, table=table)
 
 
 def _list_lines(grid: DrawnGrid, segments: Sequence[Segment]) -> Iterator[Line]:

@@ -1,9 +1,8 @@
 """Puts the segments of a text into lines, and joins lines to a text."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
@@ -71,13 +70,25 @@ class TextTable:
 
 
 @dataclass(slots=True)
+class DrawnTable(Segment):
+    """A drawn table, in the place of the segments in it."""
+
+    table: TextTable = field(kw_only=True)
+
+
+@dataclass(slots=True)
 class Line:
     """Segments on one baseline of a column, from left to right; or all of a drawn table."""
 
     segments: list[Segment]
     column: tuple[float, float] = (0.0, 0.0)
     page: int = 0
-    table: TextTable | None = None
+
+    @property
+    def table(self) -> TextTable | None:
+        """The drawn table that the line represents."""
+        first = self.segments[0]
+        return first.table if isinstance(first, DrawnTable) else None
 
     @property
     def text(self) -> str:
@@ -120,26 +131,17 @@ class Line:
         return all(segment.is_code for segment in self.segments)
 
 
-def find_lines(
-    segments: Sequence[Segment], tables: Mapping[int, TextTable] = MappingProxyType({})
-) -> Iterator[Line]:
-    """Yield the lines of segments, from top to bottom.
-
-    `tables` are represented by segments, by `id` of the segment.
-    """
+def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
+    """Yield the lines of segments, from top to bottom."""
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
-        table = tables.get(id(segment))
-        is_below = held and held[0].base - segment.base > _BASELINE * min(
-            held[0].size, segment.size
-        )
-        if held and (table is not None or is_below):
+        is_table = any(isinstance(one, DrawnTable) for one in (segment, *held[:1]))
+        if held and (
+            is_table or held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size)
+        ):
             yield Line(_join_label(_put_in_order(held)))
             held = []
-        if table is not None:
-            yield Line([segment], table=table)
-        else:
-            held.append(segment)
+        held.append(segment)
     if held:
         yield Line(_join_label(_put_in_order(held)))
 
