@@ -10,7 +10,6 @@ from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
     DrawnTable,
     Line,
-    fills_page,
     find_lines,
 )
 
@@ -56,29 +55,25 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        segments = take_tables(number, segments, text.strokes)
+        segments = take_tables(segments, text.strokes)
         notes, segments = take_notes(segments, text.rules, EDGE * text.height)
         groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
     for group in groups:
-        lines += _find_lines_of(group, number, text)
+        lines += _find_lines_of(group, number)
     for note in notes:
-        place_note(lines, _find_lines_of(note, number, text))
+        place_note(lines, _find_lines_of(note, number))
     return LaidOutPage(number, text, lines)
 
 
-def _find_lines_of(group: Sequence[Segment], number: int, page: PageText) -> list[Line]:
+def _find_lines_of(group: Sequence[Segment], number: int) -> list[Line]:
     column = (min(line.left for line in group), max(line.right for line in group))
     lines = []
     for line in find_lines(group):
         line.column = column
         parts = [line]
-        if (table := line.table) is not None:
-            table.fills_page = fills_page(table.lowest, page.height)
-            if not table.rows:
-                parts = [
-                    replace(part, column=table.columns[0]) for part in find_lines(table.segments)
-                ]
+        if (table := line.table) is not None and not table.rows:
+            parts = [replace(part, column=table.columns[0]) for part in find_lines(table.segments)]
         lines += [replace(part, page=number) for part in parts]
     return lines
 

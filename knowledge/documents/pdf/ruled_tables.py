@@ -51,27 +51,27 @@ _SAME_LINE = 2.5
 _CellLines = dict[DrawnCell, list[Line]]
 
 
-def take_tables(page: int, segments: Sequence[Segment], strokes: Sequence[Stroke]) -> list[Segment]:
+def take_tables(segments: Sequence[Segment], strokes: Sequence[Stroke]) -> list[Segment]:
     """Return the segments of a page, with the drawn tables in place of those in tables."""
     left = list(segments)
     for drawn in find_grids(strokes) if left else ():
-        whole = _read_grid(page, drawn, drawn.part(left)[0])
+        whole = _read_grid(drawn, drawn.part(left)[0])
         grids = [] if whole is None else part_grid(drawn, whole.segments)
         for grid in grids:
             inside, outside = grid.part(left)
             if inside:
-                table = whole if len(grids) == 1 else _read_grid(page, grid, inside)
-                left = [*outside, _represent(grid, inside, table or _frame(page, grid, inside))]
+                table = whole if len(grids) == 1 else _read_grid(grid, inside)
+                left = [*outside, _represent(grid, inside, table or _frame(grid, inside))]
     return left
 
 
-def _read_grid(page: int, drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
+def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
     """Return the table of a grid; None for a diagram or a single column."""
     grid, inside = _divide(drawn, segments)
     cells = {cell: list(find_lines(own)) for cell, own in grid.group(inside).items()}
     if len(drawn.lefts) < LEAST_EDGES or not _is_table(grid, cells):
         return None
-    table = _frame(page, grid, inside)
+    table = _frame(grid, inside)
     table.columns, table.rows = list(pairwise(grid.lefts)), list(_list_rows(grid, cells))
     if has_interlocked_rows(grid):
         table.unclear = [line.text for line in _list_lines(drawn, segments)]
@@ -85,10 +85,10 @@ def _read_grid(page: int, drawn: DrawnGrid, segments: Sequence[Segment]) -> Text
     return table
 
 
-def _frame(page: int, grid: DrawnGrid, segments: list[Segment]) -> TextTable:
+def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:
     """Return a table without rows, which is the lines inside a frame."""
     lowest = min(segment.base for segment in segments)
-    return TextTable(page, [(grid.lefts[0], grid.lefts[-1])], [], lowest, segments)
+    return TextTable([(grid.lefts[0], grid.lefts[-1])], [], lowest, segments)
 
 
 def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> DrawnTable:

@@ -41,24 +41,25 @@ _LARGER = 1.1
 _FURTHER = 1.3
 _FURTHEST_CODE = 4.5
 """Lines of code are one block up to here, in sizes: two of them may be empty."""
+_LOWER_MARGIN = 0.2
+"""Share of the height of a page in which a table ends that fills it."""
 _UNCLEAR = "its columns are unclear, so its lines are shown unchanged"
 
 
-@dataclass(slots=True)
-class _HeadingLines:
-    """The lines of a heading; headings of one style have one level.
+_Style = tuple[float, int, bool]
 
-    `style` sorts headings by size, depth of their number and weight. `stated`: level in the file.
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a heading, or of a paragraph, which has neither a style nor a stated level.
+
+    `style` sorts headings by size, depth of their number and weight; headings of one style have one
+    level. `stated`: level in the file.
     """
 
     lines: list[Line]
-    style: "_Style"
+    style: _Style | None = None
     stated: int | None = None
-
-
-_Style = tuple[float, int, bool]
-_Part = _HeadingLines | list[Line] | TextTable
-"""A heading, a paragraph as its lines, or a table."""
 
 
 @dataclass(slots=True)
@@ -79,13 +80,12 @@ def write_blocks(
     """
     measures = _measure(pages)
     parts = list(_join_tables(_find_parts(pages, measures, outline, left_out)))
-    levels = _rank(part for part in parts if isinstance(part, _HeadingLines))
+    levels = _rank(part for part in parts if isinstance(part, _Lines))
     for part in parts:
         if isinstance(part, TextTable):
             number, texts = part.page, [" ".join(cell.text for cell in row) for row in part.rows]
         else:
-            lines = part.lines if isinstance(part, _HeadingLines) else part
-            number, texts = lines[0].page, [line.text for line in lines]
+            number, texts = part.lines[0].page, [line.text for line in part.lines]
         blocks = [Block(BlockKind.TEXT, "\n".join(texts), anchor=f"page={number}")]
         with left_out.contain("text layout", f"page {number}"):
             blocks = list(_write_part(part, levels, left_out))
@@ -98,16 +98,18 @@ def bare(text: str) -> str:
 
 
 def _write_part(
-    part: _Part, levels: Mapping[_Style, int], left_out: LeftOutCounts
+    part: _Lines | TextTable, levels: Mapping[_Style, int], left_out: LeftOutCounts
 ) -> Iterator[Block]:
     if isinstance(part, TextTable):
         if part.unclear:
             left_out.add("table structure", _UNCLEAR, name=f"page {part.page}")
         yield from write_text_table(part)
-    elif isinstance(part, _HeadingLines):
-        yield _write_heading(part, levels)
+    elif part.style is None:
+        yield _write_paragraph(part.lines)
     else:
-        yield _write_paragraph(part)
+        text = remove_leaders(join_lines(line.text for line in part.lines))
+        level = levels[part.style] if part.stated is None else part.stated
+        yield Block(BlockKind.HEADING, text, level, f"page={part.lines[0].page}")
 
 
 def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
@@ -134,40 +136,34 @@ def _find_parts(
     measures: _Measures,
     outline: Outline,
     left_out: LeftOutCounts,
-) -> Iterator[_Part]:
+) -> Iterator[_Lines | TextTable]:
     for page in pages:
         tables: Sequence[Line | TextTable] = page.lines
         with left_out.contain("page layout", f"page {page.number}"):
             tables = list(find_tables(page, left_out))
         titles = outline.get(page.number, {})
-        held: list[Line] | None = None
-        last: _HeadingLines | None = None
-        for at, part in enumerate(tables):
-            following = tables[at + 1] if at + 1 < len(tables) else None
-            above = tables[at - 1] if at else None
+        last: _Lines | None = None
+        for above, part, below in zip((None, *tables), tables, (*tables[1:], None), strict=False):
             if isinstance(part, TextTable):
-                heading, held, last = None, None, None
+                part.page = page.number
+                part.fills_page = part.lowest < _LOWER_MARGIN * page.text.height
+                last = None
                 yield part
                 continue
             if part.tag is not None and measures.has_tagged_headings:
                 heading = _read_heading(part, part.tag)
             else:
-                heading = _find_heading(part, above, following, measures, titles)
-            if last is not None and _joins(last, part, heading, measures):
+                heading = _find_heading(part, above, below, measures, titles)
+            if last is not None and _goes_on_in(last, part, heading, measures):
                 last.lines.append(part)
-            elif heading is not None:
-                held, last = None, heading
-                yield heading
-            elif held is not None and not _begins(held[-1], part, measures):
-                held.append(part)
             else:
-                held, last = [part], None
-                yield held
+                last = heading or _Lines([part])
+                yield last
 
 
-def _read_heading(line: Line, tag: Tag) -> _HeadingLines | None:
+def _read_heading(line: Line, tag: Tag) -> _Lines | None:
     style = (-line.size, 0, not line.is_bold)
-    return _HeadingLines([line], style, tag.level) if tag.level else None
+    return _Lines([line], style, tag.level) if tag.level else None
 
 
 def _find_heading(
@@ -176,24 +172,24 @@ def _find_heading(
     following: Line | TextTable | None,
     measures: _Measures,
     titles: Mapping[str, int],
-) -> _HeadingLines | None:
+) -> _Lines | None:
     text = line.text
     letters = bare(text)
     numbered = _NUMBERED.match(text)
     depth = numbered[1].count(".") + 1 if numbered else 0
     style = (-line.size, depth, not line.is_bold)
     if letters and letters in titles:
-        return _HeadingLines([line], style, titles[letters])
+        return _Lines([line], style, titles[letters])
     if not letters or len(text) > _LONGEST_HEADING or line.is_code or len(line.segments) > 1:
         return None
     if _BULLET.match(text) or text.endswith(_ENDS_OF_SENTENCES):
         return None
     if line.size >= measures.size * _LARGER:
-        return _HeadingLines([line], style)
+        return _Lines([line], style)
     if line.size < measures.size or not _stands_apart(line, above, measures):
         return None
     if line.is_bold and not text.endswith(":"):
-        return _HeadingLines([line], style)
+        return _Lines([line], style)
     is_named = numbered is not None or _NAMED.match(text) is not None
     if (
         is_named
@@ -201,7 +197,7 @@ def _find_heading(
         and not text.endswith("?")
         and _is_followed_by_prose(line, following)
     ):
-        return _HeadingLines([line], style)
+        return _Lines([line], style)
     return None
 
 
@@ -225,11 +221,11 @@ def _is_followed_by_prose(line: Line, following: Line | TextTable | None) -> boo
     return other[1].startswith(f"{label[1]}.")
 
 
-def _joins(
-    last: _HeadingLines, line: Line, heading: _HeadingLines | None, measures: _Measures
-) -> bool:
-    """Return whether a heading goes on in a line, which may be a heading by itself."""
+def _goes_on_in(last: _Lines, line: Line, heading: _Lines | None, measures: _Measures) -> bool:
+    """Return whether a part goes on in a line, which may be a heading by itself."""
     above = last.lines[-1]
+    if last.style is None:
+        return heading is None and not _begins(above, line, measures)
     if heading is None:
         return cuts_number(above.text, line.text) and above.column == line.column
     if line.tag is not None and line.tag.level:
@@ -241,7 +237,7 @@ def _joins(
         and 0 < above.base - line.base < _FURTHER * max(measures.pitch, 1.1) * line.size
         and last.stated is None
         and heading.stated is None
-        and not heading.style[1]
+        and not _NUMBERED.match(line.text)
         and _NAMED.match(line.text) is None
     )
 
@@ -269,7 +265,7 @@ def _goes_on(above: Line, line: Line) -> bool:
     return not above.text.endswith((".", "!", "?", ":")) and bool(SMALL_START.match(line.text))
 
 
-def _join_tables(parts: Iterator[_Part]) -> Iterator[_Part]:
+def _join_tables(parts: Iterator[_Lines | TextTable]) -> Iterator[_Lines | TextTable]:
     before: TextTable | None = None
     for part in parts:
         if isinstance(part, TextTable):
@@ -281,16 +277,9 @@ def _join_tables(parts: Iterator[_Part]) -> Iterator[_Part]:
         yield part
 
 
-def _rank(headings: Iterator[_HeadingLines]) -> dict[_Style, int]:
-    styles = {heading.style for heading in headings if heading.stated is None}
+def _rank(parts: Iterator[_Lines]) -> dict[_Style, int]:
+    styles = {part.style for part in parts if part.style is not None and part.stated is None}
     return {style: min(level, 6) for level, style in enumerate(sorted(styles), start=1)}
-
-
-def _write_heading(heading: _HeadingLines, levels: Mapping[_Style, int]) -> Block:
-    place = f"page={heading.lines[0].page}"
-    text = remove_leaders(join_lines(line.text for line in heading.lines))
-    level = levels[heading.style] if heading.stated is None else heading.stated
-    return Block(BlockKind.HEADING, text, level, place)
 
 
 def _write_paragraph(lines: Sequence[Line]) -> Block:

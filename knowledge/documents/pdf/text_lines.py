@@ -32,8 +32,6 @@ _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
 _BASELINE = 0.5
 _LABEL_AND_VALUE = 2
 _LEAST_BESIDE = 2
-_LOWER_MARGIN = 0.2
-"""Of the height of a page."""
 _SPACE = 0.25
 _ALIGNED = 0.3
 """How far apart, in sizes, the left edges of a label's lines may be."""
@@ -44,17 +42,17 @@ _PADDING = 2.0
 class TextTable:
     """The rows of a table on one page, its column edges, and its lowest line.
 
-    A drawn table has its segments. `fills_page`: it ends where the page has no room for more rows.
-    `unclear` are its lines in reading order, if its columns cannot be determined.
+    A drawn table has its segments. `unclear` are its lines in reading order, if its columns cannot
+    be determined. `fills_page`: it ends where its page has no room for more rows.
     """
 
-    page: int
     columns: list[tuple[float, float]]
     rows: list[list[Cell]]
-    lowest: float = 0.0
+    lowest: float
     segments: list[Segment] = field(default_factory=list)
-    fills_page: bool = False
     unclear: Sequence[str] = ()
+    page: int = 0
+    fills_page: bool = False
 
     @property
     def has_header(self) -> bool:
@@ -232,11 +230,6 @@ def merge_intervals(intervals: Iterable[tuple[float, float]]) -> list[tuple[floa
         else:
             merged.append((left, right))
     return merged
-
-
-def fills_page(lowest: float, height: float) -> bool:
-    """Return whether a table whose lowest line is at this height reaches the end of its page."""
-    return lowest < _LOWER_MARGIN * height
 
 
 def continue_table(before: TextTable, table: TextTable) -> TextTable:

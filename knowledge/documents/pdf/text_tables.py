@@ -12,7 +12,6 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     continues_label,
-    fills_page,
     hold_values_beside,
     is_wrapped,
     join_lines,
@@ -67,7 +66,7 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
                 end += 1
             if end > at + 1:
                 unclear = [line.text for line in lines[at:end]]
-                parts = [TextTable(page.number, [], [], lines[end - 1].base, unclear=unclear)]
+                parts = [TextTable([], [], lines[end - 1].base, unclear=unclear)]
         yield from parts
         at = end
 
@@ -340,13 +339,10 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
         [Cell(join_lines(cell), is_header=is_head and not at) for cell in row]
         for at, row in enumerate(rows)
     ]
-    lowest = lines[-1].base
     return TextTable(
-        page.number,
         columns,
         texts,
-        lowest,
-        fills_page=fills_page(lowest, page.text.height),
+        lines[-1].base,
         unclear=[line.text for line in lines] if _are_unclear(columns, lines) else (),
     )
 
