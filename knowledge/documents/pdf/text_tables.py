@@ -19,6 +19,7 @@ from knowledge.documents.pdf.text_lines import (
 )
 from knowledge.documents.tables import Cell, is_value
 
+_Cells = list[list[Segment]]
 _Columns = list[tuple[float, float]]
 """Where the columns of a table begin and end, from left to right."""
 
@@ -82,37 +83,28 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield the lines; a two-line label and the values centred beside it become one line."""
     at = 0
     while at < len(lines):
-        line, *others = lines[at : at + _CENTRED_LINES]
-        if len(others) < _CENTRED_LINES - 1 or not _are_beside_label(line, *others):
-            yield line
+        near = lines[at : at + _CENTRED_LINES]
+        if len(near) == _CENTRED_LINES and _are_beside_label(*near):
+            (one,), values, (other,) = (line.segments for line in near)
+            text, right = join_lines([one.text, other.text]), max(one.right, other.right)
+            label = replace(one, text=text, base=near[1].base, parts=[], right=right)
+            yield replace(near[1], segments=[label, *values])
+            at += _CENTRED_LINES
+        else:
+            yield lines[at]
             at += 1
-            continue
-        values, last = others
-        one, other = line.segments[0], last.segments[0]
-        label = replace(
-            one, text=join_lines([line.text, last.text]), base=values.base, parts=[],
-            right=max(one.right, other.right),
-        )  # fmt: skip
-        yield replace(values, segments=[label, *values.segments])
-        at += _CENTRED_LINES
 
 
 def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
     """Return whether a line has values between the two lines of a label, nearer than lines are."""
-    is_near = all(
-        0 < one.base - other.base < _HALF_PITCH * values.size
-        for one, other in ((above, values), (values, below))
-    )
+    gaps = above.base - values.base, values.base - below.base
     labels = [*above.segments, *below.segments]
     return (
-        is_near
-        and len(labels) == _CENTRED_LINES - 1
-        and above.column == values.column == below.column
+        0 < min(gaps) <= max(gaps) < _HALF_PITCH * values.size
+        and len(above.segments) == len(below.segments) == 1
         and all(is_value(segment.text) for segment in values.segments)
-        and all(
-            segment.right < values.segments[0].left and not is_value(segment.text)
-            for segment in labels
-        )
+        and not any(is_value(segment.text) for segment in labels)
+        and max(segment.right for segment in labels) < values.segments[0].left
     )
 
 
@@ -134,7 +126,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             columns = merge_intervals([*columns, *((one.left, one.right) for one in pieces)])
         elif not (
             _is_wrapped(rules, above, line, columns)
-            or _heads_rows(line, lines[end + 1 : end + 2], columns)
+            or _heads_rows(line, lines[min(end + 1, len(lines) - 1)], columns)
         ):
             break
         end += 1
@@ -188,18 +180,17 @@ def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: _C
     return is_close and (is_inner or _has_rules(rules, line))
 
 
-def _heads_rows(line: Line, following: Sequence[Line], columns: _Columns) -> bool:
+def _heads_rows(line: Line, below: Line, columns: _Columns) -> bool:
     """Return whether a line of one segment heads the rows below it, which have all columns."""
     segment = line.segments[0]
-    is_label = abs(segment.left - columns[0][0]) < segment.size and segment.right < columns[-1][0]
-    return is_label and any(
-        below.table is None
+    return (
+        abs(segment.left - columns[0][0]) < segment.size
+        and segment.right < columns[-1][0]
         and len(below.segments) >= max(len(columns), _LEAST_GROUPED)
         and below.has_values
         and 0 < line.base - below.base < _FURTHEST_ROW * line.size
         and abs(below.segments[0].left - segment.left) < 3 * segment.size
         and _fits(below, columns)
-        for below in following
     )
 
 
@@ -318,33 +309,37 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
 
 
 def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextTable:
-    lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
+    lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     first = max((line.base for line in _list_valued(lines)), default=inf)
-    rows: list[list[list[str]]] = []
-    above: Line | None = None
-    for line in lines:
-        if above is None or not _belongs_to_row(rules, above, line, columns, rows[-1]):
-            rows.append([[] for _ in columns])
-        is_head = line.base > first
-        for segment in line.segments:
-            over = _list_over(columns, segment) if is_head else []
-            if len(over) < 2:
-                over = [_find_column(columns, segment)]
-            for column, text in zip(over, _part_header(columns, segment, over), strict=True):
-                rows[-1][column].append(text)
-        above = line
+    placed = [_place(line, columns, is_head=line.base > first) for line in lines]
+    rows = placed[:1]
+    for (above, line), cells in zip(pairwise(lines), placed[1:], strict=True):
+        if _belongs_to_row(rules, above, line, columns, rows[-1]):
+            rows[-1] = [[*begun, *own] for begun, own in zip(rows[-1], cells, strict=True)]
+        else:
+            rows.append(cells)
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
-    texts = [
-        [Cell(join_lines(cell), is_header=is_head and not at) for cell in row]
+    is_unclear = any(map(hold_values_beside, zip(*placed, strict=True)))
+    written = [
+        [Cell(join_lines(part.text for part in cell), is_header=is_head and not at) for cell in row]
         for at, row in enumerate(rows)
     ]
-    return TextTable(
-        columns,
-        texts,
-        lines[-1].base,
-        unclear=[line.text for line in lines] if _are_unclear(columns, lines) else (),
-    )
+    unclear = [line.text for line in lines] if is_unclear else ()
+    return TextTable(columns, written, lines[-1].base, unclear=unclear)
+
+
+def _place(line: Line, columns: _Columns, *, is_head: bool) -> _Cells:
+    """Return the texts of a line in each column; a header over several columns is in each."""
+    cells: _Cells = [[] for _ in columns]
+    for segment in line.segments:
+        over = _list_over(columns, segment) if is_head else []
+        if len(over) < 2:
+            cells[_find_column(columns, segment)].append(segment)
+        else:
+            for column, text in zip(over, _part_header(columns, segment, over), strict=True):
+                cells[column].append(replace(segment, text=text))
+    return cells
 
 
 def _part_header(columns: _Columns, segment: Segment, over: Sequence[int]) -> list[str]:
@@ -368,23 +363,12 @@ def _part_header(columns: _Columns, segment: Segment, over: Sequence[int]) -> li
     return [" ".join(word for *_, word in own[at]) for at in over]
 
 
-def _are_unclear(columns: _Columns, lines: Sequence[Line]) -> bool:
-    """Return whether values are next to each other in a column."""
-    return any(
-        hold_values_beside(
-            [segment for segment in line.segments if _find_column(columns, segment) == at]
-            for line in lines
-        )
-        for at in range(len(columns))
-    )
-
-
 def _belongs_to_row(
     rules: Sequence[DrawnRule],
     above: Line,
     line: Line,
     columns: _Columns,
-    row: Sequence[Sequence[str]],
+    row: _Cells,
 ) -> bool:
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 
@@ -400,8 +384,8 @@ def _belongs_to_row(
     if has_label and (line.has_values or len(line.segments) == 1):
         is_open = not is_value(line.segments[0].text) and not (line.has_values and any(row[1:]))
         return is_open and _goes_on_below(above, line, columns)
-    values = [one for one in line.segments[1:] if is_value(one.text)]
-    if values and all(any(map(is_value, row[_find_column(columns, one)])) for one in values):
+    beside = [row[_find_column(columns, one)] for one in line.segments[1:] if is_value(one.text)]
+    if beside and all(any(is_value(part.text) for part in cell) for cell in beside):
         # A further label with its value, such as a discount or a total.
         return False
     if len({round(rule.base) for rule in rules}) > 1:
