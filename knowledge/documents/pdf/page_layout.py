@@ -12,6 +12,7 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     find_lines,
 )
+from knowledge.documents.tables import is_value
 
 _LEAST_TAGGED = 0.9
 _MOST_BESIDE = 0.2
@@ -21,7 +22,6 @@ EDGE = 0.12
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
 _LEAST_SHARE = 0.8
-_LEAST_LONG = 1
 _MOST_SEPARATORS = 2
 """Maximum number of rules across columns; more are those of a table or a form."""
 
@@ -222,12 +222,18 @@ def _are_independent(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
 
 
 def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
-    """Return whether a side has long lines, and few lines at the height of a line of the other."""
-    if sum(len(segment.text) >= _LEAST_LETTERS for segment in side) < _LEAST_LONG:
-        return False
-    bases = {round(segment.base) for segment in side}
-    beside = sum(any(abs(segment.base - base) < 1.5 for segment in other) for base in bases)
-    return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
+    """Return whether a side has long lines, and few lines at the height of a line of the other.
+
+    Lines that mostly begin with values may belong to labels on the other side.
+    """
+    starts = {round(one.base): one for one in sorted(side, key=lambda one: -one.left)}
+    beside = sum(any(abs(segment.base - base) < 1.5 for segment in other) for base in starts)
+    return (
+        any(len(segment.text) >= _LEAST_LETTERS for segment in side)
+        and 2 * sum(is_value(one.text) for one in starts.values()) <= len(starts)
+        and len(starts) >= 2 * _LEAST_SIDE
+        and beside * 5 <= len(starts) * 2
+    )
 
 
 def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:
