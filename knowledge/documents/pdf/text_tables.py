@@ -25,7 +25,6 @@ _Columns = list[tuple[float, float]]
 
 _BETWEEN = 0.8
 _LARGEST_GAP = 4.0
-_MOST_ROW_LINES = 12
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
 _LEAST_LETTERS = 22
@@ -113,7 +112,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     lines, rules = page.lines, page.text.rules
     columns: _Columns = [(segment.left, segment.right) for segment in lines[start].segments]
     end, last_row = start + 1, start
-    while _may_begin(page, start) and end < len(lines) and end - last_row <= _MOST_ROW_LINES:
+    while _may_begin(page, start) and end < len(lines):
         above, line = lines[end - 1 : end + 1]
         is_near = 0 < above.base - line.base < _LARGEST_GAP * line.size
         if line.table is not None or not is_near or not _fits(line, columns):
@@ -135,15 +134,11 @@ def _find_end(page: LaidOutPage, start: int) -> int:
 
 def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
     """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
-
     own = lines[start:end]
     for line in (*lines[:start][-1:], *lines[end : end + 1]):
-        lefts = [one.segments[0].left for one in (line, *own)]
-        rights = [one.segments[-1].right for one in (line, *own)]
-        gap = min(abs(line.base - one.base) for one in (own[0], own[-1]))
-        is_near = len(line.segments) == 1 and 0 < gap < _FURTHEST_ROW * line.size
-        is_level = max(lefts) - min(lefts) < 1 and max(rights) - min(rights) < 1
-        if is_near and is_level and line.table is None:
+        edges = [(one.segments[0].left, one.segments[-1].right) for one in (line, *own)]
+        is_level = all(max(places) - min(places) < 1 for places in zip(*edges, strict=True))
+        if is_level and len(line.segments) == 1 and line.table is None:
             return not any(is_value(one.segments[-1].text) for one in own)
     return False
 
@@ -185,11 +180,9 @@ def _heads_rows(line: Line, below: Line, columns: _Columns) -> bool:
     segment = line.segments[0]
     return (
         abs(segment.left - columns[0][0]) < segment.size
-        and segment.right < columns[-1][0]
         and len(below.segments) >= max(len(columns), _LEAST_GROUPED)
         and below.has_values
         and 0 < line.base - below.base < _FURTHEST_ROW * line.size
-        and abs(below.segments[0].left - segment.left) < 3 * segment.size
         and _fits(below, columns)
     )
 
@@ -198,13 +191,7 @@ def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
     """Return whether a line is the bold header of another table, between rules of its own."""
     is_bold = line.is_bold and not above.is_bold and len(line.segments) > 1
     has_values = any(is_value(segment.text) for segment in line.segments)
-    is_cut = _is_cut(rules, above, line)
-    return is_bold and is_cut and not has_values and _has_rules(rules, line)
-
-
-def _is_cut(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
-    """Return whether a rule is drawn between two lines."""
-    return any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules)
+    return is_bold and not has_values and _has_rules(rules, line)
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
@@ -376,7 +363,7 @@ def _belongs_to_row(
     line with a value begins a row, unless its label began in the line above. A cell with fewer
     lines is centred beside the others, so that a line between two of theirs belongs to all of them.
     """
-    if _is_cut(rules, above, line):
+    if any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules):
         return False
     if above.base - line.base < _BETWEEN * line.size:
         return True
