@@ -30,6 +30,7 @@ from knowledge.documents.pdf.text_lines import (
     hold_values_beside,
     is_wrapped,
     join_lines,
+    lacks_group,
     merge_intervals,
 )
 from knowledge.documents.tables import Cell, is_value
@@ -75,7 +76,7 @@ def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | Non
     table.columns, table.rows = list(pairwise(grid.lefts)), list(_list_rows(grid, cells))
     if has_interlocked_rows(grid):
         table.unclear = [line.text for line in _list_lines(drawn, segments)]
-    elif any(
+    elif lacks_group(_list_heads(cells)) or any(
         hold_values_beside(
             line.segments for cell, own in cells.items() if cell.column == at for line in own
         )
@@ -83,6 +84,20 @@ def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | Non
     ):
         table.unclear = [line.text for line in find_lines(inside)]
     return table
+
+
+def _list_heads(cells: _CellLines) -> list[list[list[Segment]]]:
+    """Return the lines of the first row with several cells, each with the texts in every cell."""
+    first = min((cell.row for cell in cells if cell.column), default=0)
+    row = _list_row(cells, first)
+    own = [row[cell] for cell in sorted(row, key=lambda cell: cell.column)]
+    return [
+        [
+            [one for line in lines if abs(line.base - base) < _SAME_LINE for one in line.segments]
+            for lines in own
+        ]
+        for base in _join_near(line.base for lines in own for line in lines)
+    ]
 
 
 def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:

@@ -1,6 +1,7 @@
 """Puts the segments of a text into lines, and joins lines to a text."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -277,6 +278,21 @@ def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
         len(line) > 1 and all(is_value(segment.text) for segment in line) for line in lines
     )
     return beside >= _LEAST_BESIDE
+
+
+def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
+    """Return whether columns with equal headers are below the head of a group, which is above only
+    one of its columns.
+
+    `heads` are the lines of a header, each with the texts in every column.
+    """
+    lines = [cells for cells in heads if any(cells[1:])]
+    names = Counter(
+        join_lines(one.text for cell in cells for one in cell)
+        for cells in list(zip(*lines, strict=True))[1:]
+        if cells[-1] and not all(cells[:-1])
+    )
+    return names.total() > len(names)
 
 
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:

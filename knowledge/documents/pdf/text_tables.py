@@ -15,6 +15,7 @@ from knowledge.documents.pdf.text_lines import (
     hold_values_beside,
     is_wrapped,
     join_lines,
+    lacks_group,
     merge_intervals,
 )
 from knowledge.documents.tables import Cell, is_value
@@ -300,14 +301,19 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
     lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     first = max((line.base for line in _list_valued(lines)), default=inf)
     placed = [_place(line, columns, is_head=line.base > first) for line in lines]
+    heads = [cells for line, cells in zip(lines, placed, strict=True) if line.base > first]
+    while heads and not any(heads[-1][1:]):
+        # The head of the first rows.
+        heads.pop()
+    lowest = _share_groups(heads)
     rows = placed[:1]
     for (above, line), cells in zip(pairwise(lines), placed[1:], strict=True):
-        if _belongs_to_row(rules, above, line, columns, rows[-1]):
+        if line.base >= lowest or _belongs_to_row(rules, above, line, columns, rows[-1]):
             rows[-1] = [[*begun, *own] for begun, own in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
-    is_unclear = any(map(hold_values_beside, zip(*placed, strict=True)))
+    is_unclear = any(map(hold_values_beside, zip(*placed, strict=True))) or lacks_group(heads)
     written = [
         [Cell(join_lines(part.text for part in cell), is_header=is_head and not at) for cell in row]
         for at, row in enumerate(rows)
@@ -325,8 +331,41 @@ def _place(line: Line, columns: _Columns, *, is_head: bool) -> _Cells:
             cells[_find_column(columns, segment)].append(segment)
         else:
             for column, text in zip(over, _part_header(columns, segment, over), strict=True):
-                cells[column].append(replace(segment, text=text))
+                own = segment if text == segment.text else replace(segment, text=text)
+                cells[column].append(own)
     return cells
+
+
+def _share_groups(heads: Sequence[_Cells]) -> float:
+    """Put the head of a group into all of its columns, if the headers below repeat in each group;
+    return the place of the lowest header if all of them are one.
+
+    There are as many groups of equal headers as heads, each of which is in the middle of a group;
+    in the middle of three columns, it may belong to the second one alone.
+    """
+    names = [join_lines(part.text for part in cell) for cell in heads[-1]] if heads else []
+    first = next((at for at, name in enumerate(names) if names.count(name) > 1), len(names))
+    places = [(cell[0].left, cell[-1].right) for cell in heads[-1][first:] if cell] if heads else []
+    lowest = inf
+    for cells in heads[:-1]:
+        own = list({id(part): part for cell in cells[first:] for part in cell}.values())
+        width = len(places) // max(len(own), 1)
+        groups = [places[at : at + width] for at in range(0, len(places), width or 1)]
+        if (
+            len(own) > 1
+            and first + width * len(own) == len(names)
+            and names[first:-width] == names[first + width :]
+            and all(_is_head(one, group) for one, group in zip(own, groups, strict=True))
+        ):
+            cells[first:] = [[one] for one in own for _ in range(width)]
+            lowest = min(part.base for cell in heads[-1] for part in cell)
+    return lowest
+
+
+def _is_head(head: Segment, group: _Columns) -> bool:
+    """Return whether a text is in the middle of the headers of a group, and not of one of them."""
+    is_clear = len(group) % 2 == 0 or len(_list_over(group, head)) > 1
+    return is_clear and abs(head.left + head.right - group[0][0] - group[-1][1]) < 2 * head.size
 
 
 def _part_header(columns: _Columns, segment: Segment, over: Sequence[int]) -> list[str]:
