@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
+_TAB_IN_NUMBERS = re.compile(r"(?<=\d)\t{1,20}(?=\d)")
 _SLASHES = ("/", "\u2044", "\u2215")
 _PLAIN_SCRIPT = re.compile(
     r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e|\([^()]{1,20}\))\Z"
@@ -138,8 +139,20 @@ def join_spans(spans: Iterable[Span]) -> str:
     return written + strike(struck)
 
 
+def keep_lines(text: str) -> str:
+    """Return text with single spaces, in the lines into which its author divided it.
+
+    A tab between two digits becomes a semicolon, because a space would make them one number.
+    """
+    separated = _TAB_IN_NUMBERS.sub("; ", text)
+    lines = (" ".join(line.split()) for line in separated.split("\n"))
+    return "\n".join(filter(None, lines))
+
+
 def strike(text: str) -> str:
-    """Return text with the marks of struck-out text, inside of its outer spaces."""
+    """Return text with the marks of struck-out text in each line, inside of its outer spaces."""
+    if "\n" in text:
+        return "\n".join(map(strike, text.split("\n")))
     bare = text.strip()
     return text.replace(bare, f"~~{bare}~~", 1) if bare else text
 

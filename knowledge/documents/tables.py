@@ -14,6 +14,7 @@ _VALUE = re.compile(
     r"[-\u2212]?\d[\d.,:/ \u00a0'\u2019\u2013-]*[%\u2030\u20ac$\u00a3*\u2020]{0,2}[)\]]?\Z"
 )
 _DIGITS = re.compile(r"\d+")
+_BREAK_IN_NUMBERS = re.compile(r"(?<=\d)[ ]?\n[ ]?(?=\d)")
 _YEAR_OR_COUNT = re.compile(r"(?:[12]\d{3}|[1-9]|[1-3]\d)\Z")
 _EMPTY_VALUES = frozenset(
     {"-", "\u2013", "\u2014", "\u2212", ".", "..", "...", "x", "n/a", "n.a.", "na"}
@@ -113,14 +114,22 @@ def unfold_tables(
 
 
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table with a header and rows of the same length."""
+    """Return a Markdown table with a header and rows of the same length.
+
+    A row whose cells contain the same number of lines, some of them values, is as many rows.
+    """
     rule = "|---" * len(header) + "|"
-    return "\n".join((_write_row(header), rule, *(_write_row(row) for row in rows)))
+    parts = (part for row in rows for part in _part_stacked(row))
+    return "\n".join((_write_row(header), rule, *map(_write_row, parts)))
 
 
 def write_cell(text: str) -> str:
-    """Return the text of a cell on one line, with vertical bars escaped."""
-    return " ".join(text.split()).replace("|", "\\|")
+    """Return the text of a cell on one line, with vertical bars escaped.
+
+    Two numbers on separate lines would be read as one without the semicolon between them.
+    """
+    line = _BREAK_IN_NUMBERS.sub("; ", text)
+    return " ".join(line.split()).replace("|", "\\|")
 
 
 def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
@@ -266,6 +275,17 @@ def _join(outside: str, inside: str) -> str:
 
 def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(write_cell(cell) for cell in cells)} |"
+
+
+def _part_stacked(row: Sequence[str]) -> Iterable[Sequence[str]]:
+    """Return the rows that are stacked in the cells of one; cells of one line belong to each."""
+    cells = [text.split("\n") for text in row]
+    count = max(map(len, cells), default=1)
+    stacked = [lines for lines in cells if len(lines) > 1]
+    has_values = any(all(map(is_value, lines)) for lines in stacked)
+    if len(stacked) < 2 or not has_values or any(len(lines) != count for lines in stacked):
+        return (row,)
+    return zip(*(lines * count if len(lines) == 1 else lines for lines in cells), strict=True)
 
 
 def _without_empty_columns(grid: Grid) -> Grid:

@@ -72,7 +72,6 @@ _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _HELD_BREAK = "\x1b"
 _BREAKS_HELD = re.compile(f"(?<![ {_HELD_BREAK}])[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
-_BREAK_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _SOFT_HYPHEN = "\xad"
 _ROLES = {
     "table": "table", "grid": "table", "treegrid": "table", "row": "tr", "cell": "td",
@@ -222,7 +221,7 @@ class BlockWriter:
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
-        if caption is not None and (text := _read_line(caption)):
+        if caption is not None and (text := _read_lines(caption)):
             self._write(Block(BlockKind.TEXT, text))
         for block in write_table(list(_rows(node))):
             self._write(block)
@@ -375,7 +374,7 @@ def find_ancestors(tree: LexborHTMLParser) -> tuple[str, ...]:
 
 def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, str]]:
     for node in tree.css("a[href]")[:_MOST_LINKS]:
-        label = _read_line(node)
+        label = " ".join(_read_lines(node).split())
         address = (node.attributes.get("href") or "").strip()
         if label and label != address and _WEB_ADDRESS.fullmatch(address):
             yield label, address
@@ -518,13 +517,12 @@ def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     return Formula(name, "" if parts else node.text(), parts)
 
 
-def _read_line(top: LexborNode) -> str:
-    """Return the text in an element on one line, without the fences of code and inner tables."""
+def _read_lines(top: LexborNode) -> str:
+    """Return the text in an element in its lines, without the fences of code and inner tables."""
     written = _walk(top, has_tables=False)
     blocks = ((block, block.text.split("\n")) for block in written if block.text)
     parts = (lines[1:-1] if block.kind is BlockKind.CODE else lines for block, lines in blocks)
-    text = "\n".join(line.strip() for lines in parts for line in lines)
-    return _BREAK_IN_NUMBERS.sub("; ", text).replace("\n", " ")
+    return "\n".join(line.strip() for lines in parts for line in lines)
 
 
 def _is_in_link(node: LexborNode) -> bool:
@@ -603,7 +601,7 @@ def _read_rows(table: LexborNode) -> list[list[Cell]]:
 
 def _cell(node: LexborNode) -> Cell:
     is_header = _find_kind(node) == "th"
-    return Cell(_read_line(node), _span(node, "colspan"), _span(node, "rowspan"), is_header)
+    return Cell(_read_lines(node), _span(node, "colspan"), _span(node, "rowspan"), is_header)
 
 
 def _find_kind(node: LexborNode) -> str:

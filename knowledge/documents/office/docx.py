@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
+from knowledge.documents.notation import keep_lines
 from knowledge.documents.office.drawings import read_graphics
 from knowledge.documents.office.list_numbering import Numbering, write_list_number
 from knowledge.documents.office.word_text import (
@@ -18,6 +19,7 @@ from knowledge.documents.office.word_text import (
     ParagraphStyle,
     Styles,
     TextReader,
+    add_tab_stops,
     has_own_mark,
     name_note,
     walk_shown,
@@ -46,6 +48,7 @@ from knowledge.documents.page import (
     first_heading,
     make_item,
 )
+from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _EXPECTED = "a Word document"
@@ -102,6 +105,7 @@ class _DocxWriter:
         self._pictures: tuple[Picture, ...] = ()
         self._anchors = Anchors()
         self._code: list[str] = []
+        self._tabbed: list[TabbedLine] = []
         self._level = 0
         self._initial: list[str] = []
 
@@ -183,13 +187,19 @@ class _DocxWriter:
             self._left_out.add("contents line", _CONTENTS, bool(paragraph.text))
             return
         initial, self._initial = self._initial, []
-        paragraph.text = " ".join("".join((*initial, paragraph.spaced)).split())
+        paragraph.spaced = "".join((*initial, paragraph.spaced))
+        paragraph.text = keep_lines(paragraph.spaced)
         if place.style.is_code or (paragraph.is_code and not place.style.level):
+            yield from self._end_tabbed()
             self._code.append(paragraph.raw)
             yield from self._read_drawings(element)
-            return
-        yield from self._end_lines()
-        yield from self._write_paragraph(element, paragraph, place)
+        elif (rows := _list_tabbed(paragraph, place, element)) and are_rows(rows):
+            yield from end_code(self._code)
+            self._tabbed += rows
+            yield from self._read_drawings(element)
+        else:
+            yield from self._end_lines()
+            yield from self._write_paragraph(element, paragraph, place)
 
     def _write_paragraph(
         self, element: Element, paragraph: Paragraph, place: _Place
@@ -248,10 +258,17 @@ class _DocxWriter:
         return Block(BlockKind.TEXT, text)
 
     def _end_lines(self) -> Iterator[Block]:
-        """Yield the open lines of code, and a text that no other paragraph continues."""
+        """Yield the open lines of code or with tabs, and a text that no other paragraph
+        continues.
+        """
         yield from end_code(self._code)
-        initial, self._initial = " ".join("".join(self._initial).split()), []
+        yield from self._end_tabbed()
+        initial, self._initial = keep_lines("".join(self._initial)), []
         yield from (Block(BlockKind.TEXT, initial),) if initial else ()
+
+    def _end_tabbed(self) -> Iterator[Block]:
+        lines, self._tabbed = self._tabbed, []
+        yield from write_tabbed_lines(lines, self._left_out)
 
     def _rows(self, table: Element) -> Iterator[Sequence[Cell]]:
         """Yield the rows of a table; a cell that continues the row above repeats its text.
@@ -284,7 +301,7 @@ class _DocxWriter:
     def _cell(self, element: Element, above: dict[int, str], column: int) -> Cell:
         if not _is_merged(element, "vMerge"):
             paragraphs = (child for child in walk_body(element) if child.tag == "p")
-            above[column] = " ".join(filter(None, map(self._cell_line, paragraphs)))
+            above[column] = "\n".join(filter(None, map(self._cell_line, paragraphs)))
         columns = max(1, to_number(get_value(element, "tcPr", "gridSpan")))
         return Cell(above.setdefault(column, ""), columns)
 
@@ -332,7 +349,7 @@ def _list_web_links(
     reader = TextReader(styles, LeftOutCounts(), {})
     for link in find_all(body, "hyperlink"):
         address = addresses.get(link.get("id", ""))
-        label = reader.read(link).text
+        label = " ".join(reader.read(link).text.split())
         if address and label and label != address:
             yield label, address
 
@@ -373,6 +390,19 @@ def _find_framed(table: Element) -> Element | None:
     cells = [cell for row in _table_rows(table) for cell in _row_cells(row)]
     is_frame = len(cells) == 1 and next(cells[0].iter("tbl"), None) is not None
     return cells[0] if is_frame else None
+
+
+def _list_tabbed(paragraph: Paragraph, place: _Place, element: Element) -> list[TabbedLine]:
+    """Return the lines of a paragraph, none if it is a heading, which may have a tab after its
+    number, or a list item.
+    """
+    tabs = paragraph.spaced.strip().count("\t")
+    is_heading = place.style.level or (tabs == 1 and _looks_like_heading(paragraph, place))
+    if is_heading or place.label is not None:
+        return []
+    stops = len(add_tab_stops(place.style.tab_stops, element.find("pPr")))
+    lines = paragraph.spaced.split("\n")
+    return [TabbedLine(line, stops, paragraph.is_bold) for line in lines]
 
 
 def _is_initial(paragraph: Element) -> bool:

@@ -6,10 +6,11 @@ left out. The result of a field is the one that the file stores.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from string import hexdigits
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.notation import Script, Span, join_spans, keep_lines
 from knowledge.documents.office.drawings import write_omml
 from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.zipped_xml import (
@@ -33,6 +34,7 @@ _LEFT_OUT = frozenset(
 )
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
+_NO_STOPS = ("clear", "bar")
 _DEEPEST = 12
 _USUAL_SIZE = 20
 """The size of type that no style states, in half points."""
@@ -54,6 +56,7 @@ class ParagraphStyle:
     lists.
 
     `name` is the id of the style. `list_level` is None if the style does not state one.
+    `tab_stops` are the positions of its tab stops.
     """
 
     level: int = 0
@@ -62,6 +65,7 @@ class ParagraphStyle:
     is_code: bool = False
     is_contents: bool = False
     is_caption: bool = False
+    tab_stops: frozenset[str] = frozenset()
     name: str = ""
 
 
@@ -154,6 +158,7 @@ class Styles:
             ),
             is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
             is_caption="caption" in names,
+            tab_stops=reduce(add_tab_stops, reversed(properties), frozenset()),
             name=style_id,
         )
 
@@ -168,11 +173,11 @@ class Styles:
 
 @dataclass(slots=True)
 class Paragraph:
-    """A paragraph; `text` is one line with code in backticks, `raw` keeps spaces and line breaks.
+    """A paragraph; `text` has single spaces, and code in backticks; `raw` keeps all spaces.
 
-    `spaced` is the text with the spaces at its ends. `is_joined`: its end is deleted, so that the
-    next paragraph continues it. `is_counted`: a list counts it. `notes` are the kinds and ids of
-    its notes.
+    `spaced` is the text with its tabs and the spaces at its ends. `is_joined`: its end is
+    deleted, so that the next paragraph continues it. `is_counted`: a list counts it. `notes` are
+    the kinds and ids of its notes.
     """
 
     text: str = ""
@@ -366,6 +371,14 @@ def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Elemen
             waiting.extend(reversed(element))
 
 
+def add_tab_stops(stops: frozenset[str], properties: Element | None) -> frozenset[str]:
+    """Return the positions of tab stops after those that a paragraph or a style adds or clears."""
+    for tab in find_children(find_child(properties, "tabs"), "tab"):
+        own = {tab.get("pos", "")}
+        stops = stops - own if tab.get("val") in _NO_STOPS else stops | own
+    return stops
+
+
 def name_note(reference: Element) -> str:
     """Return the kind and id of the note to which an element refers."""
     return f"{NOTES[reference.tag]} {reference.get('id')}"
@@ -391,7 +404,7 @@ def _finish(reading: _Reading) -> Paragraph:
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
     paragraph.raw = join_spans(run.span for run in runs)
     paragraph.spaced = _join(runs, mark_code=not paragraph.is_code)
-    paragraph.text = " ".join(paragraph.spaced.split())
+    paragraph.text = keep_lines(paragraph.spaced)
     return paragraph
 
 
@@ -409,7 +422,7 @@ def _read_form_field(sign: Element) -> str:
 def _read_sign(child: Element, name: str, typeface: str) -> str:
     """Return the visible part of a run: text, a symbol, or decorated text (WordArt)."""
     if name == "t":
-        return replace_symbols(child.text or "", typeface)
+        return replace_symbols((child.text or "").replace("\n", " "), typeface)
     if name == "sym":
         code = child.get("char", "")
         is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")

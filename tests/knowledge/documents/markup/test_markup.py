@@ -440,7 +440,7 @@ def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
     )
 
     assert "| A | B | 630 |" in page.content
-    assert "3. Open 4. Close" in page.content
+    assert "3. Open\n4. Close" in page.content
 
 
 def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html() -> None:
