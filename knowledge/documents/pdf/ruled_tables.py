@@ -29,7 +29,7 @@ from knowledge.documents.pdf.text_lines import (
     find_lines,
     hold_values_beside,
     is_wrapped,
-    join_lines,
+    join_cell,
     lacks_group,
     merge_intervals,
 )
@@ -160,10 +160,9 @@ def _divide(grid: DrawnGrid, segments: Sequence[Segment]) -> tuple[DrawnGrid, li
         held = own.get(cell, [])
         if cell.columns == 1:
             held = [part for one in held for part in cut_segment(one, gutters[cell.column])]
-        if _fit_columns(cell, edges, held):
-            strokes += (Stroke(True, edge, cell.bottom, cell.top) for edge in edges)
-            held = [part for one in held for part in _share(one, edges)]
-        pieces += held
+        drawn = _fit_columns(cell, edges, held)
+        strokes += (Stroke(True, edge, cell.bottom, cell.top) for edge in drawn)
+        pieces += [part for one in held for part in _share(one, drawn)]
     grid = make_grid(strokes) or grid
     own = grid.group(pieces)
     rows = [
@@ -188,18 +187,22 @@ def _find_gutters(segments: Sequence[Segment]) -> list[tuple[float, float]]:
     return [(one[1], other[0]) for one, other in pairwise(places)]
 
 
-def _fit_columns(cell: DrawnCell, edges: Sequence[float], segments: Sequence[Segment]) -> bool:
-    """Return whether the texts of a cell each belong to one of the columns between edges.
+def _fit_columns(
+    cell: DrawnCell, edges: Sequence[float], segments: Sequence[Segment]
+) -> Sequence[float]:
+    """Return the edges that divide a cell into columns, to which its texts belong.
 
-    Texts on one line prove the columns in a cell that lines merge. In a drawn column, they may have
-    a common header above them.
+    Texts on one line prove the columns in a cell that lines merge, except those that one of them is
+    over. In a drawn column, they may have a common header above them.
     """
     bases = sorted(segment.base for segment in segments)
     is_beside = any(above - base < _BASELINE for base, above in pairwise(bases))
     wide = [segment for segment in segments if len(_share(segment, edges)) > 1]
-    if cell.columns > 1 or not wide:
-        return not wide and (is_beside or cell.columns == 1)
-    return is_beside and not any(is_value(part.text) for one in wide for part in one.parts)
+    if cell.columns > 1:
+        crossed = [edge for edge in edges if any(len(_share(one, [edge])) > 1 for one in wide)]
+        return [edge for edge in edges if edge not in crossed] if is_beside else []
+    has_values = any(is_value(part.text) for one in wide for part in one.parts)
+    return edges if not wide or (is_beside and not has_values) else []
 
 
 def _share(segment: Segment, edges: Sequence[float]) -> list[Segment]:
@@ -257,10 +260,10 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
         for at, (base, end) in enumerate(pairwise((*(bases[row] or [inf]), -inf))):
             yield [
                 Cell(
-                    join_lines([
-                        line.text for line in cells.get(cell, ())
+                    join_cell([
+                        line for line in cells.get(cell, ())
                         if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
-                    ]),
+                    ], cell.right),
                     cell.columns,
                     sum(len(bases[part]) or 1 for part in range(row, row + cell.rows))
                     if cell.rows > 1 else 1,

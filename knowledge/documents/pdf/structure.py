@@ -39,6 +39,8 @@ _ENDS_OF_SENTENCES = (".", ",", ";", "!")
 _LONGEST_HEADING = 120
 _LARGER = 1.1
 _FURTHER = 1.3
+_DOUBLE = 1.8
+"""Minimum distance of double-spaced lines, in sizes."""
 _FURTHEST_CODE = 4.5
 """Lines of code are one block up to here, in sizes: two of them may be empty."""
 _LOWER_MARGIN = 0.2
@@ -301,24 +303,22 @@ def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Yield the lines of a paragraph as one text, or one by one if all of them end early.
 
     Labels with values, addresses and verses have such lines. The longest line proves nothing. A
-    value behind a row of dots ends an entry of a list.
+    double-spaced line that ends early ends a text. A line with values in columns is a text of its
+    own, and a value behind a row of dots ends an entry of a list.
     """
-    ends = [at for at, line in enumerate(lines, start=1) if ends_with_leaders(line.text)]
-    if ends:
-        yield from (
-            lines[start:end] for start, end in pairwise([0, *ends, len(lines)]) if start < end
-        )
-        return
     right = max(line.segments[-1].right for line in lines)
-    breaks = [
-        above.text.endswith("-") or is_wrapped(above.segments[-1], line.segments[0], right)
-        for above, line in pairwise(lines)
-        if above.segments[-1].right < right
-    ]
+    ends = {0, len(lines)}
+    breaks = []
+    for at, (above, line) in enumerate(pairwise(lines), start=1):
+        end, begin = above.segments[-1], line.segments[0]
+        goes_on = end.text.endswith("-") or is_wrapped(end, begin, right)
+        is_item = above.base - line.base > _DOUBLE * line.size and not goes_on
+        if is_item or above.has_values or line.has_values or ends_with_leaders(above.text):
+            ends.add(at)
+        breaks += [goes_on] if end.right < right else []
     if breaks and not any(breaks):
-        yield from ([line] for line in lines)
-    else:
-        yield lines
+        ends.update(range(len(lines)))
+    yield from (lines[start:end] for start, end in pairwise(sorted(ends)))
 
 
 def _write_code(lines: Sequence[Line]) -> str:

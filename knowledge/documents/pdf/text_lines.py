@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
@@ -27,6 +28,7 @@ _REST_OF_NUMBER = re.compile(r"\d(?![\d.,]*-(?!\S))")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
+_GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _STRUCK = "~~"
 _LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -91,8 +93,9 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The line as text; wide gaps are one space."""
-        return " ".join(segment.text for segment in self.segments)
+        """The line as text; wide gaps are one space, or a semicolon between two numbers."""
+        text = "\n".join(segment.text for segment in self.segments)
+        return _GAP_IN_NUMBERS.sub("; ", text).replace("\n", " ")
 
     @property
     def tag(self) -> Tag | None:
@@ -194,6 +197,21 @@ def join_lines(lines: Iterable[str]) -> str:
         else:
             text += part
     return text.rstrip("\u00ad")
+
+
+def join_cell(lines: Sequence[Line], right: float) -> str:
+    """Return the lines of a cell as one text, with a break between numbers below each other.
+
+    `right` is where lines of the cell end.
+    """
+    texts = [line.text for line in lines[:1]]
+    for above, line in pairwise(lines):
+        one, other = above.segments[-1], line.segments[0]
+        is_number = one.text[-1:].isdigit() and other.text[:1].isdigit()
+        are_values = is_value(one.text) and is_value(other.text)
+        is_apart = is_number and (are_values or not is_wrapped(one, other, right))
+        texts.append(f"\n{line.text}" if is_apart else line.text)
+    return join_lines(texts)
 
 
 def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from knowledge.documents.pdf.text_lines import (
     continues_label,
     hold_values_beside,
     is_wrapped,
+    join_cell,
     join_lines,
     lacks_group,
     merge_intervals,
@@ -315,7 +316,10 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
     is_unclear = any(map(hold_values_beside, zip(*placed, strict=True))) or lacks_group(heads)
     written = [
-        [Cell(join_lines(part.text for part in cell), is_header=is_head and not at) for cell in row]
+        [
+            Cell(join_cell([Line([part]) for part in cell], right), is_header=is_head and not at)
+            for (_, right), cell in zip(columns, row, strict=True)
+        ]
         for at, row in enumerate(rows)
     ]
     unclear = [line.text for line in lines] if is_unclear else ()
