@@ -29,6 +29,8 @@ _BETWEEN = 0.8
 _LARGEST_GAP = 4.0
 _LEAST_VALUED = 2
 _LEAST_GROUPED = 3
+_MOST_NOTES = 3
+"""Maximum number of lines between two rows that are only in the first column."""
 _LEAST_LETTERS = 22
 _LEAST_WRAPPED = 0.8
 """Minimum number of letters of a line of prose, and minimum share of lines that go on."""
@@ -40,6 +42,7 @@ _FURTHEST_ROW = 2.0
 _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
+_NEARER = 0.8
 _PITCH = 1.7
 """Maximum distance of the lines of a cell, in font sizes."""
 _ALIGNED = 0.3
@@ -127,7 +130,7 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             columns = merge_intervals([*columns, *((one.left, one.right) for one in pieces)])
         elif not (
             _is_wrapped(rules, above, line, columns)
-            or _heads_rows(line, lines[min(end + 1, len(lines) - 1)], columns)
+            or _is_before_row(lines[end : end + _MOST_NOTES + 1], columns)
         ):
             break
         end += 1
@@ -177,33 +180,46 @@ def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: _C
     return is_close and (is_inner or _has_rules(rules, line))
 
 
-def _heads_rows(line: Line, below: Line, columns: _Columns) -> bool:
-    """Return whether a line of one segment heads the rows below it, which have all columns."""
-    segment = line.segments[0]
-    return (
-        abs(segment.left - columns[0][0]) < segment.size
-        and len(below.segments) >= max(len(columns), _LEAST_GROUPED)
-        and below.has_values
-        and 0 < line.base - below.base < _FURTHEST_ROW * line.size
-        and _fits(below, columns)
-    )
+def _is_before_row(lines: Sequence[Line], columns: _Columns) -> bool:
+    """Return whether a line in the first column heads a row below it, or is a note of the one above
+    it: other such lines may be between, and the row has values that fit the columns.
+    """
+    left, right = columns[0][0], columns[1][0]
+    for above, line in pairwise(lines):
+        note = above.segments[0]
+        size = max(above.size, line.size)
+        if (
+            abs(note.left - left) > size
+            or note.right >= right
+            or not 0 < above.base - line.base < _FURTHEST_ROW * size
+            or line.table is not None
+        ):
+            return False
+        if len(line.segments) > 1:
+            return len(line.segments) >= _LEAST_GROUPED and line.has_values and _fits(line, columns)
+    return False
 
 
 def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
-    """Return whether a line is the bold header of another table, between rules of its own."""
+    """Return whether a line is the bold header of another table, between rules of its own, or above
+    one if it has several columns.
+    """
     is_bold = line.is_bold and not above.is_bold and len(line.segments) > 1
     has_values = any(is_value(segment.text) for segment in line.segments)
-    return is_bold and not has_values and _has_rules(rules, line)
+    is_wide = len(line.segments) >= _LEAST_GROUPED
+    return is_bold and not has_values and _has_rules(rules, line, is_below=is_wide)
 
 
-def _has_rules(rules: Sequence[DrawnRule], line: Line) -> bool:
-    """Return whether rules are drawn above and below each segment of a line."""
+def _has_rules(rules: Sequence[DrawnRule], line: Line, *, is_below: bool = False) -> bool:
+    """Return whether rules are drawn above and below each segment of a line, or just below it."""
+    lowest = -line.size if is_below else -6 * line.size
     for segment in line.segments:
         over = [
             rule.base - line.base for rule in rules
             if rule.left <= segment.left + 5 and segment.right - 5 <= rule.right
         ]  # fmt: skip
-        if max(over, default=0) <= 0 or not any(-6 * line.size < base < 0 for base in over):
+        has_above = is_below or max(over, default=0) > 0
+        if not has_above or not any(lowest < base < 0 for base in over):
             return False
     return True
 
@@ -236,7 +252,27 @@ def _find_columns(lines: Sequence[Line]) -> _Columns:
             columns[-1] = (left[0], right[1])
         else:
             columns.append(place)
-    return columns
+    return _add_empty(columns, lines)
+
+
+def _add_empty(columns: _Columns, lines: Sequence[Line]) -> _Columns:
+    """Return columns with those that have a header and no values.
+
+    The header is beside those of most other columns, above the first row with values, and no column
+    is between its neighbours.
+    """
+    first = next((at for at, line in enumerate(lines) if line.has_values), 0)
+    heads = lines[first - 1].segments if first and _list_valued(lines) else []
+    ends = [-inf, *(head.right for head in heads[:-1])], [*(head.left for head in heads[1:]), inf]
+    empty = [
+        (head.left, head.right) for head, low, high in zip(heads, *ends, strict=False)
+        if not any(
+            (low < left and right < high) or (left <= head.right and head.left <= right)
+            for left, right in columns
+        )
+    ]  # fmt: skip
+    is_row = 2 * (len(heads) - len(empty)) > len(columns)
+    return sorted([*columns, *empty]) if is_row else columns
 
 
 def _list_valued(lines: Sequence[Line]) -> list[Line]:
@@ -308,8 +344,13 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
         heads.pop()
     lowest = _share_groups(heads)
     rows = placed[:1]
-    for (above, line), cells in zip(pairwise(lines), placed[1:], strict=True):
-        if line.base >= lowest or _belongs_to_row(rules, above, line, columns, rows[-1]):
+    for at, cells in enumerate(placed[1:], start=1):
+        above, line, below = lines[at - 1], lines[at], lines[min(at + 1, len(lines) - 1)]
+        if (
+            line.base >= lowest
+            or _is_note(above, line, below)
+            or _belongs_to_row(rules, above, line, columns, rows[-1])
+        ):
             rows[-1] = [[*begun, *own] for begun, own in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
@@ -324,6 +365,13 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
     ]
     unclear = [line.text for line in lines] if is_unclear else ()
     return TextTable(columns, written, lines[-1].base, unclear=unclear)
+
+
+def _is_note(above: Line, line: Line, below: Line) -> bool:
+    """Return whether a line in the first column is clearly nearer to the row above it."""
+    is_alone = len(line.segments) == 1 and line.segments[0].left < above.segments[0].right
+    gaps = above.base - line.base, line.base - below.base
+    return is_alone and line.is_bold == above.is_bold and gaps[0] < _NEARER * gaps[1]
 
 
 def _place(line: Line, columns: _Columns, *, is_head: bool) -> _Cells:
@@ -388,6 +436,8 @@ def _part_header(columns: _Columns, segment: Segment, over: Sequence[int]) -> li
         all(abs(share(one) - share(other)) < _ALIGNED * segment.size for one, other in edges)
         for share in (min, max, sum)
     )
+    if len(segment.parts) == len(over):
+        return [part.text for part in segment.parts]
     if len(words) != sum(map(len, own.values())) or len(edges) < len(over) or not is_aligned:
         return [segment.text for _ in over]
     return [" ".join(word for *_, word in own[at]) for at in over]
