@@ -28,6 +28,8 @@ _Columns = list[tuple[float, float]]
 _BETWEEN = 0.8
 _LARGEST_GAP = 4.0
 _LEAST_VALUED = 2
+_PROVED_BY = 2
+"""Number of rows that prove a column beside a text that spans it."""
 _LEAST_GROUPED = 3
 _MOST_NOTES = 3
 """Maximum number of lines between two rows that are only in the first column."""
@@ -235,7 +237,12 @@ def _find_columns(lines: Sequence[Line]) -> _Columns:
         (line.segments, [part for segment in line.segments for part in segment.parts or [segment]])
         for line in _list_valued(lines) or lines
     ]
-    places = merge_intervals((part.left, part.right) for _, parts in placed for part in parts)
+    every = [(part.left, part.right) for _, parts in placed for part in parts]
+    proved = _list_proved(every)
+    places = merge_intervals(
+        place for place in every
+        if sum(min(place[1], right) - max(place[0], left) > 1 for left, right in proved) < 2
+    )  # fmt: skip
     columns = places[:1]
     for place in places[1:]:
         left, right = columns[-1], place
@@ -253,6 +260,19 @@ def _find_columns(lines: Sequence[Line]) -> _Columns:
         else:
             columns.append(place)
     return _add_empty(columns, lines)
+
+
+def _list_proved(places: _Columns) -> _Columns:
+    """Return where several rows have text, so that a text over two such places spans columns."""
+    edges = sorted([*((left, 1) for left, _ in places), *((right, -1) for _, right in places)])
+    depth, begun, proved = 0, 0.0, []
+    for at, step in edges:
+        if step == 1 and depth == _PROVED_BY:
+            begun = at
+        elif step == -1 and depth == _PROVED_BY + 1:
+            proved.append((begun, at))
+        depth += step
+    return proved
 
 
 def _add_empty(columns: _Columns, lines: Sequence[Line]) -> _Columns:
@@ -337,7 +357,12 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
     lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
     first = max((line.base for line in _list_valued(lines)), default=inf)
-    placed = [_place(line, columns, is_head=line.base > first) for line in lines]
+    named = {
+        at for line in lines if line.base > first
+        for segment in line.segments for at in _list_over(columns, segment)
+    }  # fmt: skip
+    free = [at for at in range(len(columns)) if at not in named]
+    placed = [_place(line, columns, free if line.base > first else None) for line in lines]
     heads = [cells for line, cells in zip(lines, placed, strict=True) if line.base > first]
     while heads and not any(heads[-1][1:]):
         # The head of the first rows.
@@ -374,12 +399,18 @@ def _is_note(above: Line, line: Line, below: Line) -> bool:
     return is_alone and line.is_bold == above.is_bold and gaps[0] < _NEARER * gaps[1]
 
 
-def _place(line: Line, columns: _Columns, *, is_head: bool) -> _Cells:
-    """Return the texts of a line in each column; a header over several columns is in each."""
+def _place(line: Line, columns: _Columns, free: Sequence[int] | None) -> _Cells:
+    """Return the texts of a line in each column; a header over several columns is in each.
+
+    A header beside its column is that of the nearest one that is `free`, without another header.
+    """
     cells: _Cells = [[] for _ in columns]
     for segment in line.segments:
-        over = _list_over(columns, segment) if is_head else []
-        if len(over) < 2:
+        over = [] if free is None else _list_over(columns, segment)
+        if not over and free:
+            at = _find_column([columns[at] for at in free], segment)
+            cells[free[at]].append(segment)
+        elif len(over) < 2:
             cells[_find_column(columns, segment)].append(segment)
         else:
             for column, text in zip(over, _part_header(columns, segment, over), strict=True):
