@@ -248,9 +248,10 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
 
 def is_value(text: str) -> bool:
     """Return whether a cell contains a number, an amount, a range, or a symbol for a missing
-    value.
+    value, which may be struck out.
     """
-    return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES
+    bare = text.removeprefix("~~").removesuffix("~~")
+    return _VALUE.match(bare) is not None or bare.lower() in _EMPTY_VALUES
 
 
 def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:

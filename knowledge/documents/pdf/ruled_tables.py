@@ -32,6 +32,7 @@ from knowledge.documents.pdf.text_lines import (
     join_cell,
     lacks_group,
     merge_intervals,
+    strike_row,
 )
 from knowledge.documents.tables import Cell, is_value
 
@@ -258,19 +259,25 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
     is_head = is_whole and not bases[0] and _is_bold_head(grid, cells)
     for row in rows:
         for at, (base, end) in enumerate(pairwise((*(bases[row] or [inf]), -inf))):
+            shown = [cell for cell in own[row] if cell.rows == 1 or not at]
+            lines = strike_row([
+                [
+                    line for line in cells.get(cell, ())
+                    if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
+                ]
+                for cell in shown
+            ])  # fmt: skip
             yield [
                 Cell(
-                    join_cell([
-                        line for line in cells.get(cell, ())
-                        if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
-                    ], cell.right),
+                    join_cell(held, cell.right),
                     cell.columns,
                     sum(len(bases[part]) or 1 for part in range(row, row + cell.rows))
-                    if cell.rows > 1 else 1,
+                    if cell.rows > 1
+                    else 1,
                     is_header=is_head and row == 0,
                 )
-                for cell in own[row] if cell.rows == 1 or not at
-            ]  # fmt: skip
+                for cell, held in zip(shown, lines, strict=True)
+            ]
 
 
 def _is_bold_head(grid: DrawnGrid, cells: _CellLines) -> bool:
@@ -327,7 +334,7 @@ def _find_bases_of_values(
     valued = _join_near(line.base for lines in columns for line in lines)
     every = _join_near(line.base for lines in (first, *others) for line in lines)
     labelled = sum(any(abs(line.base - base) < _SAME_LINE for line in first) for base in valued)
-    if len(valued) * 2 < len(every) or labelled * 2 < len(valued):
+    if len(valued) * 2 < len(every) or labelled * 2 <= len(valued):
         return []
     starts: list[float] = []
     above: Line | None = None

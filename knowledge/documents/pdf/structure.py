@@ -317,7 +317,7 @@ def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
             ends.add(at)
         breaks += [goes_on] if end.right < right else []
     if breaks and not any(breaks):
-        ends.update(range(len(lines)))
+        ends.update(at for at, line in enumerate(lines) if not SMALL_START.match(line.text))
     yield from (lines[start:end] for start, end in pairwise(sorted(ends)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from knowledge.documents.notation import strike
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
 from knowledge.documents.pdf.reading_direction import begins_right
@@ -298,6 +299,18 @@ def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
     return beside >= _LEAST_BESIDE
 
 
+def strike_row(cells: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the cells of a row; if their first lines are struck out, so are the others.
+
+    A row is struck out by one line. If all of its cells have other lines, these replace the text.
+    """
+    filled = [cell for cell in cells if cell]
+    is_struck = len(filled) > 1 and all(_is_struck(cell[0]) for cell in filled)
+    if not is_struck or all(len(cell) > 1 for cell in filled):
+        return [list(cell) for cell in cells]
+    return [[line if _is_struck(line) else _strike(line) for line in cell] for cell in cells]
+
+
 def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
     """Return whether columns with equal headers are below the head of a group, which is above only
     one of its columns.
@@ -311,6 +324,16 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
         if cells[-1] and not all(cells[:-1])
     )
     return names.total() > len(names)
+
+
+def _is_struck(line: Line) -> bool:
+    ends = line.segments[0].text, line.segments[-1].text
+    return ends[0].startswith(_STRUCK) and ends[1].endswith(_STRUCK)
+
+
+def _strike(line: Line) -> Line:
+    bare = [replace(one, text=one.text.replace(_STRUCK, "")) for one in line.segments]
+    return replace(line, segments=[replace(one, text=strike(one.text)) for one in bare])
 
 
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:

@@ -18,6 +18,7 @@ from knowledge.documents.pdf.text_lines import (
     join_lines,
     lacks_group,
     merge_intervals,
+    strike_row,
 )
 from knowledge.documents.tables import Cell, is_value
 
@@ -198,7 +199,8 @@ def _is_before_row(lines: Sequence[Line], columns: _Columns) -> bool:
         ):
             return False
         if len(line.segments) > 1:
-            return len(line.segments) >= _LEAST_GROUPED and line.has_values and _fits(line, columns)
+            is_row = len(line.segments) >= min(len(columns), _LEAST_GROUPED) and line.has_values
+            return is_row and _fits(line, columns)
     return False
 
 
@@ -296,8 +298,15 @@ def _add_empty(columns: _Columns, lines: Sequence[Line]) -> _Columns:
 
 
 def _list_valued(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines with values beside each other or beside a label, if there are several."""
-    valued = [line for line in lines if line.has_values]
+    """Return the lines with values beside each other or beside a label, if there are several.
+
+    Years above other headers are no values.
+    """
+    first = next((at for at, line in enumerate(lines) if line.has_values), 0)
+    head, below = lines[first : first + 2] if first + 1 < len(lines) else (None, None)
+    if head and below and not below.has_values and all(is_value(one.text) for one in head.segments):
+        first += 1
+    valued = [line for line in lines[first:] if line.has_values]
     return valued if len(valued) >= _LEAST_VALUED else []
 
 
@@ -383,10 +392,10 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
     is_unclear = any(map(hold_values_beside, zip(*placed, strict=True))) or lacks_group(heads)
     written = [
         [
-            Cell(join_cell([Line([part]) for part in cell], right), is_header=is_head and not at)
-            for (_, right), cell in zip(columns, row, strict=True)
+            Cell(join_cell(cell, right), is_header=is_head and not at)
+            for (_, right), cell in zip(columns, strike_row(row), strict=True)
         ]
-        for at, row in enumerate(rows)
+        for at, row in enumerate([[Line([part]) for part in cell] for cell in row] for row in rows)
     ]
     unclear = [line.text for line in lines] if is_unclear else ()
     return TextTable(columns, written, lines[-1].base, unclear=unclear)
