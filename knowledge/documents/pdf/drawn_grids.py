@@ -7,8 +7,6 @@ from itertools import pairwise, product
 
 from knowledge.documents.pdf.page_text import Segment, Stroke
 
-LEAST_EDGES = 3
-"""Number of edges of two columns or rows."""
 NEAR = 2.5
 """Maximum distance in points at which lines of a grid meet or count as one line."""
 _MOST_MEETINGS = 400_000
@@ -80,7 +78,7 @@ class DrawnGrid:
 
 
 def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
-    """Return the grids of at least two rows and columns, the largest first.
+    """Return the grids of lines that touch each other, the largest first.
 
     An outer side that is not drawn is where the lines end.
     """
@@ -98,10 +96,7 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
     lines = [*level, *upright]
     for group, line in zip(find_groups(len(lines), meetings), lines, strict=True):
         touching.setdefault(group, []).append(line)
-    grids = [
-        grid for own in touching.values() if (grid := make_grid(own)) is not None
-        and len(grid.lefts) >= LEAST_EDGES and len(grid.tops) >= LEAST_EDGES
-    ]  # fmt: skip
+    grids = [grid for own in touching.values() if (grid := make_grid(own)) is not None]
     return sorted(grids, key=lambda grid: -grid.area)
 
 
@@ -166,11 +161,8 @@ def part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
         parts = _cut_grid(grid, edges, is_vertical=False)
         return [one for part in parts for one in part_grid(part, part.part(segments)[0])]
     rows = [row for first, end in bands for row in range(first, min(end, len(grid.tops) - 1))]
-    used = sorted({grid.find_place(segment)[1] for segment in segments})
     borders = [
-        edge for before, at in pairwise(used)
-        if not columns[before] <= columns[at] and not columns[at] <= columns[before]
-        for edge in range(before + 1, at + 1)
+        edge for edge in range(1, len(columns))
         if all((edge - 1, row) in grid.ended for row in rows)
         and not any(one.left + NEAR < grid.lefts[edge] < one.right - NEAR for one in segments)
     ]  # fmt: skip

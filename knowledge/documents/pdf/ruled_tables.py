@@ -10,7 +10,6 @@ from itertools import pairwise, product
 from math import inf
 
 from knowledge.documents.pdf.drawn_grids import (
-    LEAST_EDGES,
     NEAR,
     DrawnCell,
     DrawnGrid,
@@ -71,7 +70,7 @@ def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | Non
     """Return the table of a grid; None for a diagram or a single column."""
     grid, inside = _divide(drawn, segments)
     cells = {cell: list(find_lines(own)) for cell, own in grid.group(inside).items()}
-    if len(drawn.lefts) < LEAST_EDGES or not _is_table(grid, cells):
+    if len(drawn.lefts) <= 2 or not _is_table(grid, cells):
         return None
     table = _frame(grid, inside)
     table.columns, table.rows = list(pairwise(grid.lefts)), list(_list_rows(grid, cells))
@@ -251,10 +250,7 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
     """Yield the rows of a grid; a drawn row with several rows of text is divided into them."""
     rows = range(len(grid.tops) - 1)
     own = {row: [cell for cell in grid.cells if cell.row == row] for row in rows}
-    bases = {
-        row: _find_bases(_list_row(cells, row), is_beside=any(cell.rows > 1 for cell in own[row]))
-        for row in rows
-    }
+    bases = {row: _find_bases(_list_row(cells, row)) for row in rows}
     is_whole = not any(cell.columns > 1 for cell in own[0])
     is_head = is_whole and not bases[0] and _is_bold_head(grid, cells)
     for row in rows:
@@ -290,12 +286,11 @@ def _is_bold_head(grid: DrawnGrid, cells: _CellLines) -> bool:
     return bold.get(0, False) and not all(bold.values())
 
 
-def _find_bases(row: _CellLines, *, is_beside: bool = False) -> list[float]:
+def _find_bases(row: _CellLines) -> list[float]:
     """Return the baselines of rows without lines between them; none for a row of one line.
 
     Either values are aligned in a column, or the lines of the first cell are as far apart and as
-    high as those of another cell. Only values prove rows beside a cell of several drawn rows, and
-    without a first cell.
+    high as those of another cell. Only values prove rows without a first cell.
     """
     row = {cell: lines for cell, lines in row.items() if cell.rows == 1}
     if len(row) < 2:
@@ -303,7 +298,7 @@ def _find_bases(row: _CellLines, *, is_beside: bool = False) -> list[float]:
     first, *others = (row[cell] for cell in sorted(row, key=lambda cell: cell.column))
     right = min(cell.right for cell in row)
     of_values = _find_bases_of_values(first, others, right)
-    if of_values or is_beside or min(cell.column for cell in row) > 0:
+    if of_values or min(cell.column for cell in row) > 0:
         return of_values
     bases = [line.base for line in first]
     if len(bases) < 2:
