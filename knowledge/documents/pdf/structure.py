@@ -182,25 +182,23 @@ def _find_heading(
     style = (-line.size, depth, not line.is_bold)
     if letters and letters in titles:
         return _Lines([line], style, titles[letters])
-    if not letters or len(text) > _LONGEST_HEADING or line.is_code or len(line.segments) > 1:
+    is_larger = line.size >= measures.size * _LARGER
+    # A title may be beside its number.
+    parts = 2 if is_larger and _NAMED.match(text) else 1
+    is_short = len(text) <= _LONGEST_HEADING and len(line.segments) <= parts
+    if not letters or not is_short or line.is_code:
         return None
     if _BULLET.match(text) or text.endswith(_ENDS_OF_SENTENCES):
         return None
-    if line.size >= measures.size * _LARGER:
+    if is_larger:
         return _Lines([line], style)
     if line.size < measures.size or not _stands_apart(line, above, measures):
         return None
     if line.is_bold and not text.endswith(":"):
         return _Lines([line], style)
     is_named = numbered is not None or _NAMED.match(text) is not None
-    if (
-        is_named
-        and len(text) < 70
-        and not text.endswith("?")
-        and _is_followed_by_prose(line, following)
-    ):
-        return _Lines([line], style)
-    return None
+    is_title = is_named and len(text) < 70 and not text.endswith("?")
+    return _Lines([line], style) if is_title and _is_followed_by_prose(line, following) else None
 
 
 def _stands_apart(line: Line, above: Line | TextTable | None, measures: _Measures) -> bool:

@@ -284,7 +284,8 @@ def _add_empty(columns: _Columns, lines: Sequence[Line]) -> _Columns:
     is between its neighbours.
     """
     first = next((at for at, line in enumerate(lines) if line.has_values), 0)
-    heads = lines[first - 1].segments if first and _list_valued(lines) else []
+    above = [line.segments for line in lines[:first] if len(line.segments) > 1]
+    heads = above[-1] if above and _list_valued(lines) else []
     ends = [-inf, *(head.right for head in heads[:-1])], [*(head.left for head in heads[1:]), inf]
     empty = [
         (head.left, head.right) for head, low, high in zip(heads, *ends, strict=False)
