@@ -118,7 +118,7 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
     letters: Counter[float] = Counter()
     for page in pages:
         for line in page.lines:
-            letters[line.size] += len(line.text)
+            letters[line.size] += 0 if line.has_values else len(line.text)
     size = letters.most_common(1)[0][0] if letters else 10.0
     gaps = sorted(
         (above.base - line.base) / size

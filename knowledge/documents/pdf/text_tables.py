@@ -187,7 +187,7 @@ def _is_before_row(lines: Sequence[Line], columns: _Columns) -> bool:
     """Return whether a line in the first column heads a row below it, or is a note of the one above
     it: other such lines may be between, and the row has values that fit the columns.
     """
-    left, right = columns[0][0], columns[1][0]
+    left, right = columns[0][0], columns[min(1, len(columns) - 1)][0]
     for above, line in pairwise(lines):
         note = above.segments[0]
         size = max(above.size, line.size)
