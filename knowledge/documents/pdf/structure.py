@@ -301,8 +301,8 @@ def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Yield the lines of a paragraph as one text, or one by one if all of them end early.
 
     Labels with values, addresses and verses have such lines. The longest line proves nothing. A
-    double-spaced line that ends early ends a text. A line with values in columns is a text of its
-    own, and a value behind a row of dots ends an entry of a list.
+    double-spaced or centred line that ends early ends a text. A line with values in columns is a
+    text of its own, and a value behind a row of dots ends an entry of a list.
     """
     right = max(line.segments[-1].right for line in lines)
     ends = {0, len(lines)}
@@ -310,13 +310,22 @@ def _part_lines(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     for at, (above, line) in enumerate(pairwise(lines), start=1):
         end, begin = above.segments[-1], line.segments[0]
         goes_on = end.text.endswith("-") or is_wrapped(end, begin, right)
-        is_item = above.base - line.base > _DOUBLE * line.size and not goes_on
+        is_apart = above.base - line.base > _DOUBLE * line.size or _is_centred(above, line)
+        is_item = is_apart and not goes_on
         if is_item or above.has_values or line.has_values or ends_with_leaders(above.text):
             ends.add(at)
         breaks += [goes_on] if end.right < right else []
     if breaks and not any(breaks):
         ends.update(at for at, line in enumerate(lines) if not SMALL_START.match(line.text))
     yield from (lines[start:end] for start, end in pairwise(sorted(ends)))
+
+
+def _is_centred(above: Line, line: Line) -> bool:
+    """Return whether two lines of different widths have the same middle."""
+    (left, right), (own_left, own_right) = (
+        (one.segments[0].left, one.segments[-1].right) for one in (above, line)
+    )
+    return abs(left - own_left) > line.size and abs(left + right - own_left - own_right) < 4
 
 
 def _write_code(lines: Sequence[Line]) -> str:
