@@ -22,8 +22,6 @@ _BEFORE_ALL: _Place = (-1, 0)
 _BEGINNING = re.compile(r"\w+|\S")
 _COMPARED = 64
 """The number of characters of a label that are compared when searching for its positions."""
-_LAST = "\U0010ffff"
-"""A character that sorts after all others and never occurs."""
 _INSIDE_NAMES = frozenset("./@-")
 
 
@@ -89,26 +87,21 @@ def _list_places(
 ) -> Mapping[str, Sequence[_Place]]:
     """Return the positions of each label, in time that does not grow with labels times text.
 
-    The beginnings of words and symbols are sorted by the text that follows, so that occurrences of
-    a label are adjacent.
+    Only labels that begin like a word or a symbol of the text are compared with it.
     """
-    starts = sorted(
-        (block.text[match.start() : match.start() + _COMPARED], number, match.start())
-        for number, block in enumerate(blocks)
-        if block.kind is not BlockKind.CODE
-        for match in _BEGINNING.finditer(block.text)
-    )
-    alike: dict[str, list[str]] = defaultdict(list)
-    for label in labels:
-        alike[label[:_COMPARED]].append(label)
+    sizes: dict[str, set[int]] = defaultdict(set)
+    lengths: dict[str, set[int]] = defaultdict(set)
+    for label in filter(None, labels):
+        beginning = label[:_COMPARED]
+        sizes[label[0]].add(len(beginning))
+        lengths[beginning].add(len(label))
     places: dict[str, list[_Place]] = {label: [] for label in labels}
-    for beginning, same in alike.items():
-        first, last = (bisect_left(starts, (start,)) for start in (beginning, beginning + _LAST))
-        lengths = {len(label) for label in same if label}
-        for number, start in sorted(start[1:] for start in starts[first:last] if lengths):
-            for length in lengths:
-                label = blocks[number].text[start : start + length]
-                _add_place(places, label, blocks[number].text, (number, start))
+    for number, block in enumerate(blocks):
+        text = "" if block.kind is BlockKind.CODE else block.text
+        for start in (match.start() for match in _BEGINNING.finditer(text)):
+            for size in sizes.get(text[start], ()):
+                for length in lengths.get(text[start : start + size], ()):
+                    _add_place(places, text[start : start + length], text, (number, start))
     return places
 
 

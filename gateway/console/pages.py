@@ -74,10 +74,10 @@ LABELS = {
 """Readable names of outcomes, reasons, channels, ways and ratings; other values are shown with
 spaces instead of underscores.
 """
-_ANSWERS = MarkdownIt("zero").enable(
+_ANSWERS = MarkdownIt("zero", {"breaks": True}).enable(
     [
         "backticks", "blockquote", "code", "emphasis", "escape", "fence", "heading", "hr", "list",
-        "strikethrough", "table",
+        "newline", "strikethrough", "table",
     ]
 )  # fmt: skip
 """Allowed Markdown in answers; links and images stay text, and HTML is escaped."""

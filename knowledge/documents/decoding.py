@@ -6,6 +6,7 @@ Windows-1252. Without a valid label, chardet detects the encoding, and the choic
 
 import codecs
 import re
+import unicodedata
 
 import webencodings
 
@@ -16,7 +17,6 @@ MAX_BYTES = 64 * 1024 * 1024
 LONG_LINE_CHARACTERS = 1_000_000
 
 _MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -26,11 +26,19 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufe
 _MULTIBYTE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
 # The corner of a table drawn with lines, which only the code pages of DOS have.
-_DRAWN_LINES = re.compile(rb"[\xda\xc3]\xc4{3}|[\xc9\xcc]\xcd{3}")
+_DRAWN_LINES = re.compile(rb"[\xda\xc3\xd6\xc7]\xc4{3}|[\xc9\xcc\xd5\xc6]\xcd{3}")
 _SAMPLE_BYTES = 8192
 _DETECTION_BYTES = 100_000
 _CONTEXT_BYTES = 2000
 _FALLBACK = "windows-1252"
+_DOS = ("cp850", "cp437")
+"""The code pages of DOS for Western Europe and America, which differ in few characters."""
+_WESTERN = ("cp1252", *_DOS)
+_FEW_BYTES = 10
+# Letters and signs, without apostrophes, dashes, and signs that Unicode calls letters.
+_FOREIGN = re.compile("[^\x00-\x7f\u2018\u2019\u2010-\u2015\xa0\xaa\xad\xb5\xb7\xba]")
+_HALVES = "\u2320\u2321"
+"""The halves of a large integral, which occur in no text."""
 # Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
 _TRANSFORMATIONS = frozenset(
     {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
@@ -77,9 +85,13 @@ def clean_text(text: str) -> str:
 
 
 def _decode(data: bytes, stated: str | None) -> tuple[str, tuple[str, ...]]:
-    for mark, name in _MARKS.items():
-        if data.startswith(mark):
-            return _decode_marked(data, name)
+    if data.startswith(codecs.BOM_UTF8):
+        data, stated = data.removeprefix(codecs.BOM_UTF8), "utf-8"
+    for name in (name for mark, name in _MARKS.items() if data.startswith(mark)):
+        try:
+            return data.decode(name), ()
+        except UnicodeDecodeError as error:
+            raise NotTextError(f"it starts as {name.upper()} but is not: {error.reason}") from error
     if (position := data.find(b"\x00", 0, _SAMPLE_BYTES)) >= 0:
         return _decode_wide(data, position)
     codec = _find_codec(stated) if stated is not None else None
@@ -105,9 +117,11 @@ def _decode_legacy(
     if len(_MULTIBYTE.findall(data)) > len(data.decode("utf-8", "replace").split("\ufffd")):
         return text, (f"some bytes are not UTF-8, the first at {position}; read as {_FALLBACK}",)
     name, text = _detect(data, position)
+    count = sum(byte > 0x7F for byte in data[:_DETECTION_BYTES])
+    doubt = ", but uncertain because almost all of it is ASCII" if count < _FEW_BYTES else ""
     return text, (
-        f"not UTF-8 at byte {position}; read as {name}, the most likely encoding; if letters are "
-        "wrong, save the file as UTF-8",
+        f"not UTF-8 at byte {position}; read as {name}, the most likely encoding{doubt}; if "
+        "letters are wrong, save the file as UTF-8",
     )
 
 
@@ -122,15 +136,58 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
     sample = data[start : start + _DETECTION_BYTES]
     is_drawn = _DRAWN_LINES.search(sample) is not None
     era = EncodingEra.DOS if is_drawn else EncodingEra.MODERN_WEB
-    detected = chardet.detect(sample, encoding_era=era)
-    for name in (detected["encoding"], _FALLBACK):
-        codec = _find_codec(name) if name is not None else None
-        if codec is not None:
-            try:
-                return codec.name, codec.decode(data, "strict")[0]
-            except UnicodeError:
-                continue
-    return _FALLBACK, data.decode("cp1252", "replace")
+    detected = chardet.detect(sample, encoding_era=era)["encoding"] or _FALLBACK
+    texts: dict[str, str] = {}
+    for name in (detected, *(_DOS if is_drawn else (_FALLBACK, _DOS[0]))):
+        codec = _find_codec(name)
+        try:
+            texts |= {} if codec is None else {codec.name: codec.decode(data, "strict")[0]}
+        except UnicodeError:
+            continue
+    if not texts:
+        return _FALLBACK, data.decode("cp1252", "replace")
+    misread = {
+        name: _count_misread(text[:_DETECTION_BYTES], is_drawn=is_drawn)
+        for name, text in texts.items()
+    }
+    first = next(iter(texts))
+    errors, count = misread[first]
+    order = [first]
+    if 2 * errors > count or first in _DOS:
+        # An encoding of another script is the last choice.
+        order = sorted(texts, key=lambda name: name == first and name not in _WESTERN)
+    chosen = min(order, key=lambda name: misread[name][0])
+    return chosen, texts[chosen]
+
+
+def _count_misread(text: str, *, is_drawn: bool) -> tuple[int, int]:
+    """Return how many characters outside of ASCII are out of place, and how many there are.
+
+    A letter has a letter of the same script beside it, no sign is between two letters, and lines
+    are those of a table, if one is drawn.
+    """
+    errors = count = 0
+    for match in _FOREIGN.finditer(text):
+        sign = match[0]
+        before = text[match.start() - 1 : match.start()]
+        after = text[match.end() : match.end() + 1]
+        count += 1
+        if sign.isalpha():
+            scripts = {_find_script(beside) for beside in (before, after)}
+            errors += _find_script(sign) not in scripts or (sign.islower() and after.isupper())
+        else:
+            is_line = "\u2500" <= sign <= "\u259f"
+            errors += (
+                sign in _HALVES
+                or (is_line and not is_drawn)
+                or (before.isalpha() and after.isalpha())
+            )
+    return errors, count
+
+
+def _find_script(character: str) -> str:
+    """Return the first word of a letter's name in Unicode, such as `LATIN`; otherwise nothing."""
+    return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
 
 
 def _find_codec(name: str) -> codecs.CodecInfo | None:
@@ -161,25 +218,18 @@ _NAME_OF_HANDLER = "refdesk.windows-1252"
 codecs.register_error(_NAME_OF_HANDLER, _read_as_windows)
 
 
-def _decode_marked(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    if name == "utf-8-sig":
-        return _decode(data[len(codecs.BOM_UTF8) :], "utf-8")
-    try:
-        return data.decode(name), ()
-    except UnicodeDecodeError as error:
-        raise NotTextError(f"it starts as {name.upper()} but is not: {error.reason}") from error
-
-
 def _decode_wide(data: bytes, position: int) -> tuple[str, tuple[str, ...]]:
-    """Decode UTF-16 without a byte order mark, recognised by zero bytes that are either all high or
-    all low bytes.
+    """Decode UTF-16 or UTF-32 without a byte order mark; the zero bytes of UTF-16 are almost all
+    either high or low bytes.
     """
     import chardet
 
     sample = data[:_SAMPLE_BYTES]
-    encoding = chardet.detect(sample)["encoding"] or ""
-    if encoding.upper().startswith("UTF-16") and not (0 in sample[::2] and 0 in sample[1::2]):
-        name = encoding if encoding[-2:].upper() in ("LE", "BE") else "utf-16-le"
+    encoding = (chardet.detect(sample)["encoding"] or "").lower()
+    zeros = sample[::2].count(0), sample[1::2].count(0)
+    is_utf16 = encoding.startswith("utf-16") and 10 * min(zeros) <= max(zeros)
+    if is_utf16 or encoding.startswith("utf-32"):
+        name = encoding if encoding.endswith(("le", "be")) else "utf-16-le"
         try:
             text = data.decode(name)
         except UnicodeDecodeError:

@@ -145,7 +145,7 @@ def keep_lines(text: str) -> str:
     A tab between two digits becomes a semicolon, because a space would make them one number.
     """
     separated = _TAB_IN_NUMBERS.sub("; ", text)
-    lines = (" ".join(line.split()) for line in separated.split("\n"))
+    lines = (" ".join(line.split()) for line in separated.splitlines())
     return "\n".join(filter(None, lines))
 
 

@@ -76,25 +76,25 @@ def survey(
     public = [file for file in listing.files if not stated[file.path].groups]
     titling = public if path.is_dir() or listing.archives else []
     places = place_files(listing.files, titling, read_title, language_of)
+    replies = set(find_replies(_read_messages(listing.files)))
+    folder = Path(os.path.realpath(path)).name if path.is_dir() else ""
+    language = None
+    if _is_in_language(listing.files, PurePosixPath(), folder, language_of):
+        language = location.language_tag(folder)
     for file in listing.files:
+        place, states = places[file.path], stated[file.path]
         if isinstance(file, DerivedFile):
-            place = replace(places[file.path], file_title=file.title, folders=file.folders)
-            places[file.path] = replace(place, is_index=False)
-        if url := addresses.get(file.path):
-            places[file.path] = replace(places[file.path], url=url)
-    for reply in find_replies(_read_messages(listing.files)):
-        places[reply] = replace(places[reply], is_reply=True)
-    if path.is_dir():
-        name = Path(os.path.realpath(path)).name
-        states_language = _is_in_language(listing.files, PurePosixPath(), name, language_of)
-        places = {
-            file: _place_within(name, place, states_language=states_language)
-            for file, place in places.items()
-        }
-    places = {
-        file: replace(place, groups=stated[file].groups, version=stated[file].version)
-        for file, place in places.items()
-    }
+            place = replace(place, file_title=file.title, folders=file.folders, is_index=False)
+        if folder and language is None:
+            place = replace(place, name=f"{folder}/{place.name}")
+        places[file.path] = replace(
+            place,
+            url=addresses.get(file.path) or place.url,
+            language=place.language or language,
+            is_reply=file.path in replies,
+            groups=states.groups,
+            version=states.version,
+        )
     return Survey(os.path.realpath(path), listing, places)
 
 
@@ -222,11 +222,3 @@ def _read_sample(file: FoundFile) -> str:
     _, body = front_matter.take(text[:_SAMPLE_CHARACTERS])
     lines = (line for line in _CODE.sub(" ", _TAGS.sub(" ", body)).split("\n"))
     return "\n".join(line for line in lines if len(line.split()) > 2)
-
-
-def _place_within(folder: str, place: Location, *, states_language: bool) -> Location:
-    """Prefix names with the name of the ingested folder, unless it only states a language."""
-    language = location.language_tag(folder) if states_language else None
-    if language is None:
-        return replace(place, name=f"{folder}/{place.name}")
-    return place if place.language is not None else replace(place, language=language)

@@ -1,5 +1,7 @@
 """Where the links of a page stand: an address is given only where that is proved."""
 
+import tracemalloc
+
 from knowledge.documents.page import Block, BlockKind
 from knowledge.link_places import Link, find_label, find_linked
 
@@ -47,3 +49,15 @@ def test_a_label_does_not_stand_in_names_and_addresses() -> None:
     text = "imap.beta.org, beta-test, me@beta, betas and beta."
 
     assert list(find_label(text, "beta")) == [text.rindex("beta")]
+
+
+def test_the_words_of_a_wide_sheet_need_less_memory_than_its_text() -> None:
+    sheet = Block(BlockKind.TABLE, "12.5 | " * 100_000)
+
+    tracemalloc.start()
+    linked = find_linked([sheet], [("Data sheet", "https://plant.example/p1.pdf")])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert not linked
+    assert peak < len(sheet.text)

@@ -95,7 +95,7 @@ MOST_CHARACTERS = 400_000
 LONGEST_LINE = 20_000
 """A longer line is shown without formatting."""
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
-_READ = ("backticks", "escape", "fence", "list", "strikethrough", "table")
+_READ = ("backticks", "escape", "fence", "list", "newline", "strikethrough", "table")
 REGION = '<div class="table" tabindex="0" role="region" aria-label="{}">{}'
 """Wide tables can be scrolled, also with the keyboard, and are announced by screen readers."""
 
@@ -138,7 +138,7 @@ class _Renderer(RendererHTML):
 
 
 PRE = '<pre tabindex="0">'
-_BLOCKS = MarkdownIt("zero", renderer_cls=_Renderer).enable(list(_READ))
+_BLOCKS = MarkdownIt("zero", {"breaks": True}, renderer_cls=_Renderer).enable(list(_READ))
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,12 +90,8 @@ class Line {
   }
 
   #break() {
-    const hard = this.reading.breaks || this.plain.endsWith("  ");
     this.plain = this.plain.trimEnd();
-    if (hard) return this.#put(make("br"), this.at + 1);
-    this.plain += " ";
-    this.at += 1;
-    return true;
+    return this.#put(make("br"), this.at + 1);
   }
 
   #code() {

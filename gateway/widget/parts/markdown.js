@@ -16,12 +16,12 @@ const HIDDEN =
 /** Return the nodes of a text.
  *
  * `cite(number)` gives the node of a citation or null; `follows(address)` the whole address where the
- * text may lead there, or null; `breaks` keeps line breaks; `words` are the interface's own. What is
+ * text may lead there, or null; `words` are the interface's own. What is
  * longer than anybody reads is cut, and says so.
  */
-export function readMarkdown(text, { cite, follows, breaks, words }) {
+export function readMarkdown(text, { cite, follows, words }) {
   const fragment = document.createDocumentFragment();
-  const reading = { cite, follows, breaks, words, level: 2, linked: false };
+  const reading = { cite, follows, words, level: 2, linked: false };
   const shown = text.slice(0, LONGEST_TEXT).replace(HIDDEN, "").replace(/\r\n?/g, "\n");
   readBlocks(fragment, shown.split("\n"), reading, 0);
   if (text.length > LONGEST_TEXT) {

@@ -80,7 +80,7 @@ export class TurnView {
     this.answer.dir = directionOf(language);
     const { words, template, server } = this;
     this.sources = new Sources(sources, { words, template, server });
-    const body = this.#prose(text, { outcome: "answered", language, sources });
+    const body = this.#prose(text, { language, sources });
     return make("div", { class: "draft" }, body, this.sources.list());
   }
 
@@ -164,7 +164,6 @@ export class TurnView {
     const nodes = readMarkdown(this.sources.withoutNames(text), {
       cite: () => null,
       follows: (address) => this.sources.follows(address),
-      breaks: false,
       words: this.words,
     });
     const body = make("div", { dir: "auto" }, nodes);
@@ -174,11 +173,10 @@ export class TurnView {
     return make("section", {}, heading, note, body);
   }
 
-  #prose(text, { outcome, language, sources }) {
+  #prose(text, { language, sources }) {
     const nodes = readMarkdown(text, {
       cite: (number) => this.sources?.cite(number) ?? null,
       follows: (address) => this.sources?.follows(address) ?? null,
-      breaks: outcome !== undefined && (outcome !== "answered" || !sources?.length),
       words: this.words,
     });
     return make("div", { class: "prose", lang: language, dir: language ? null : "auto" }, nodes);

@@ -13,6 +13,7 @@ from typing import Literal
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.markup import html
+from knowledge.documents.notation import keep_lines
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
 from knowledge.documents.tables import MOST_COLUMNS, TOO_MANY_COLUMNS, SheetRow, write_sheet
 
@@ -135,7 +136,7 @@ def _is_unclosed(text: str, delimiter: str) -> bool:
 
 def _list_rows(table: list[list[str]], first: int) -> Iterator[SheetRow]:
     for number, cells in enumerate(table, start=first):
-        named = {at: " ".join(cell.split()) for at, cell in enumerate(cells)}
+        named = {at: keep_lines(cell) for at, cell in enumerate(cells)}
         if filled := {at: cell for at, cell in named.items() if cell}:
             yield SheetRow(number, filled)
 

@@ -8,16 +8,20 @@ are written as in ISO 8601.
 import locale
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import count, takewhile
+from math import inf, isfinite, nan
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from string import hexdigits
+from typing import TypeAlias
+
+from knowledge.documents.notation import keep_lines
 
 _BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
@@ -38,10 +42,10 @@ _EXACT = Context(_LONGEST_NUMBER)
 _TOKENS = re.compile(
     r'"(?P<quoted>[^"]{0,255})(?:"|\Z)|\\(?P<escaped>.)|_(?P<space>.)|\*(?P<fill>.)'
     r"|\[(?P<elapsed>h{1,9}|m{1,9}|s{1,9})\]"
-    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?[\d.]{1,40}(?:E[+-]?\d{1,3})?)\]"
+    r"|\[(?P<operator><=|>=|<>|<|>|=)(?P<limit>-?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:E[+-]?\d{1,3})?)\]"
     r"|\[\$(?P<currency>[^\]-]{0,40})(?:-(?P<language>[^\]]{0,40}))?\]|(?P<colour>\[[^\]]{0,80}\]|b[12])"
     r"|(?P<general>General)|(?P<noon>AM/PM|A/P|上午/下午)|(?P<exponent>E[+-])"
-    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3})"
+    r"|(?P<date>y{1,9}|m{1,9}|d{1,9}|h{1,9}|s{1,9}(?:\.0{1,9})?|e{1,9}|b{1,4}|g{1,3}|a{3,4})"
     r"|(?P<digit>[0#?])|(?P<point>\.)|(?P<comma>,)|(?P<percent>%)|(?P<slash>/)|(?P<text>@)"
     r"|(?P<end>;)|(?P<other>.)",
     re.DOTALL | re.IGNORECASE,
@@ -49,13 +53,19 @@ _TOKENS = re.compile(
 _OPERATORS = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
 _WHOLE = frozenset({"general", "text"})
 _SIGNS = frozenset({"point", "percent", "slash"})
-_EMPTY = {"0": "0", "?": " "}
-_LITERALS = frozenset({"quoted", "escaped", "currency", "other"})
-_ERAS = (
-    ((2019, 5, 1), "R", "令和"), ((1989, 1, 8), "H", "平成"), ((1926, 12, 25), "S", "昭和"),
-    ((1912, 7, 30), "T", "大正"), ((1868, 1, 1), "M", "明治"),
-)  # fmt: skip
+_WITHOUT_DIGIT = {"0": "0", "?": " "}
+"""What a digit placeholder shows without a digit."""
+_KINDS = {
+    **dict.fromkeys(("quoted", "escaped", "space", "currency", "language", "other"), "literal"),
+    **dict.fromkeys(("fill", "colour", "limit"), ""),
+    "noon": "date",
+}
+"""The kinds of tokens, unless they are the names of groups; empty for what is not shown."""
+_ERAS = (((2019, 5, 1), "R"), ((1989, 1, 8), "H"), ((1926, 12, 25), "S"), ((1912, 7, 30), "T"),
+         ((1868, 1, 1), "M"))  # fmt: skip
+_FIRST_DAY, _FIRST_DAY_1904 = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - as sheets
 _NAMES = Path(__file__).with_name("date_names.toml")
+_Names: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +85,13 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section: its tokens, its condition, and the language of its month names.
-
-    `is_negative`: the condition itself states that a number is negative, so that no sign is shown.
+    """A section: its tokens, the operator and the limit of its condition, and the language of its
+    month names.
     """
 
     tokens: tuple[_Token, ...]
-    condition: "Callable[[float], bool] | None" = None
-    is_negative: bool = False
-    language: str = ""
+    condition: tuple[str, float] | None
+    language: str
 
     def has(self, kind: str) -> bool:
         """Return whether a section has a token of a kind."""
@@ -108,12 +116,12 @@ def find_format(number: int, custom: dict[int, str]) -> str:
 
 
 def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
-    """Return a number in its format; other text is returned unchanged."""
+    """Return a number, or a date in ISO 8601, in its format; other text is returned unchanged."""
     try:
         number = float(value)
     except ValueError:
-        return value
-    if number - number != 0:  # infinity, or no number
+        number = _count_days(value, since_1904=since_1904) if code else nan
+    if not isfinite(number):
         return value
     section, is_absolute = _choose(_parse(code), number)
     shown = abs(number) if is_absolute else number
@@ -130,8 +138,7 @@ def format_text(text: str, code: str) -> str:
     section = sections[-1] if sections else None
     if section is None or not (len(sections) > 3 or section.has("text")):
         return text
-    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
-    return _squeeze("".join(parts))
+    return _write_whole(text, section)
 
 
 @lru_cache(maxsize=1000)
@@ -147,65 +154,60 @@ def _parse(code: str) -> tuple[_Section, ...]:
 
 
 def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
-    tokens = tuple(token for match in matches if (token := _make_token(match)) is not None)
+    tokens = [token for token in map(_make_token, matches) if token.kind]
+    if any(token.kind in ("date", "elapsed") for token in tokens):
+        # Digit placeholders are literals in a date.
+        tokens = [
+            token if token.kind in ("date", "elapsed") else _Token("literal", token.text)
+            for token in tokens
+        ]
     languages = [match["language"] for match in matches if match["language"]]
-    conditions = [match for match in matches if match["operator"]]
-    is_date = any(token.kind in ("date", "elapsed", "noon") for token in tokens)
-    tokens = tuple(_as_date(token) for token in tokens) if is_date else tokens
-    condition, is_negative = _make_condition(conditions[0]) if conditions else (None, False)
-    return _Section(tokens, condition, is_negative, languages[0] if languages else "")
+    stated = next(
+        ((match["operator"], float(match["limit"])) for match in matches if match["operator"]), None
+    )
+    return _Section(tuple(tokens), stated, languages[0] if languages else "")
 
 
-def _make_token(match: re.Match[str]) -> _Token | None:
+def _make_token(match: re.Match[str]) -> _Token:
     kind = match.lastgroup or ""
-    if match["currency"] is not None:
-        return _Token("literal", match["currency"])
-    if kind in _LITERALS:
-        return _Token("literal", match[kind])
-    if kind == "space":
-        return _Token("literal", " ")
-    return None if kind in ("fill", "colour", "limit") else _Token(kind, match[kind])
-
-
-def _as_date(token: _Token) -> _Token:
-    """Return a token of a date format, in which digit placeholders are literals."""
-    if token.kind in ("date", "noon"):
-        return _Token("date", token.text)
-    return token if token.kind in ("elapsed", "literal") else _Token("literal", token.text)
-
-
-def _make_condition(match: re.Match[str]) -> "tuple[Callable[[float], bool] | None, bool]":
-    """Return a condition, and whether it is one of negative numbers."""
-    try:
-        limit = float(match["limit"])
-    except ValueError:
-        return None, False
-    operator = match["operator"]
-    compare = _OPERATORS[operator]
-    is_negative = operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
-    return lambda number: bool(compare(number, limit)), is_negative
+    text = match["currency"] if kind == "language" else " " if kind == "space" else match[kind]
+    return _Token(_KINDS.get(kind, kind), text)
 
 
 def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | None, bool]:
-    """Return the section for a number, and whether it shows the number without its sign."""
+    """Return the section for a number, and whether it shows the number without its sign.
+
+    Without a condition, the first section is for positive numbers, the second of three for negative
+    ones, and the last one for all others.
+    """
     numeric = [section for section in sections[:3] if not section.has("text")] or sections[:1]
-    if not any(section.condition is not None for section in numeric):
-        if len(numeric) > 2 and number == 0:
-            return numeric[2], True
-        if len(numeric) > 1 and number < 0:
-            return numeric[1], True
-        return (numeric[0] if numeric else None), False
+    has_conditions = any(section.condition for section in numeric)
+    first = ">" if has_conditions or len(numeric) > 2 else ">="
     for at, section in enumerate(numeric):
-        is_last = at == len(numeric) - 1 and at > 0
-        if section.condition is not None:
-            matches = section.condition(number)
-        else:
-            # Without a condition, the first section is for positive numbers, the second of three
-            # for negative ones, and the last one for all others.
-            matches = is_last or (number < 0 if at else number > 0)
-        if matches:
-            return section, section.is_negative
+        is_last = at == len(numeric) - 1
+        operator, limit = (
+            section.condition or ((first, 0), ("<", 0), (">", -inf))[2 if is_last else at]
+        )
+        if _OPERATORS[operator](number, limit):
+            is_negative = section.condition and (
+                operator == "<" if limit == 0 else limit < 0 and operator in ("<", "<=", "=")
+            )
+            return section, bool(is_negative) if has_conditions else at > 0
     return None, False
+
+
+def _count_days(stated: str, *, since_1904: bool) -> float:
+    """Return the number of a day and time in ISO 8601; NaN for other text, and for days before the
+    first one.
+    """
+    try:
+        moment = datetime.fromisoformat(stated).replace(tzinfo=None)
+    except ValueError:
+        return nan
+    first = _FIRST_DAY_1904 if since_1904 else _FIRST_DAY
+    days = (moment - first) / timedelta(days=1)
+    # The first spreadsheets counted 29 February 1900.
+    return nan if days < 0 else days + (days >= 60 and not since_1904)
 
 
 def _squeeze(text: str) -> str:
@@ -217,10 +219,16 @@ def _write_general(number: float, section: _Section | None = None) -> str:
         written = str(int(number))
     else:
         written = format(number, ".15G")
-    if section is None:
-        return written
-    parts = (written if token.kind in _WHOLE else token.literal for token in section.tokens)
-    return _squeeze("".join(parts))
+        decimal = f"{number:.9f}".rstrip("0")
+        # As decimal digits if they fit in a cell of usual width.
+        written = decimal if "E-" in written and float(decimal) == number else written
+    return written if section is None else _write_whole(written, section)
+
+
+def _write_whole(text: str, section: _Section) -> str:
+    """Return text in the places of a section for a whole text or a number."""
+    parts = (text if token.kind in _WHOLE else token.literal for token in section.tokens)
+    return keep_lines("".join(parts))
 
 
 def _write_number(number: float, section: _Section) -> str:
@@ -262,43 +270,26 @@ def _fill(value: Decimal, tokens: Sequence[_Token]) -> str:
         Decimal(1).scaleb(-min(len(decimals), _MOST_DECIMALS)), ROUND_HALF_UP, _EXACT
     )
     before, _, after = f"{exact:f}"[:_LONGEST_NUMBER].partition(".")
-    shown = _place_whole(before.lstrip("0"), tokens, whole, is_grouped=is_grouped)
-    shown |= _place_decimals(after, tokens, decimals)
+    before = before.lstrip("0").rjust(len(whole))
+    # A placeholder that requires a digit determines trailing zeros.
+    required = [number for number, at in enumerate(decimals, 1) if tokens[at].text == "0"]
+    after = after.rstrip("0").ljust(max(required, default=0), "0").ljust(len(decimals))
+    shown: dict[int, str] = {}
     if not whole and point < len(tokens):
-        shown[point] = f"{before.lstrip('0')}."
+        shown[point] = f"{before}."
+    # The first placeholder takes all further digits.
+    places = [*whole[:1] * (len(before) - len(whole)), *whole]
+    digits = before if whole else ""
+    for left, at, digit in zip(
+        count(len(digits) - 1, -1), [*places, *decimals], digits + after, strict=False
+    ):
+        text = _WITHOUT_DIGIT.get(tokens[at].text, "") if digit == " " else digit
+        comma = "," if is_grouped and text.strip() and left > 0 and left % 3 == 0 else ""
+        shown[at] = f"{shown.get(at, '')}{text}{comma}"
     return "".join(
         shown.get(at, token.text if token.kind in _SIGNS else token.literal)
         for at, token in enumerate(tokens)
     )
-
-
-def _place_whole(
-    digits: str, tokens: Sequence[_Token], places: Sequence[int], *, is_grouped: bool
-) -> dict[int, str]:
-    """Return the text of each placeholder before the decimal point; the first one takes all further
-    digits.
-    """
-    shown: dict[int, str] = {}
-    further = max(0, len(digits) - len(places))
-    filled = [*(places[0] for _ in range(further)), *places] if places else []
-    for number, at in enumerate(reversed(filled)):
-        digit = digits[-1 - number] if number < len(digits) else _EMPTY.get(tokens[at].text, "")
-        comma = "," if is_grouped and digit.strip() and number and number % 3 == 0 else ""
-        shown[at] = f"{digit}{comma}{shown.get(at, '')}"
-    return shown
-
-
-def _place_decimals(digits: str, tokens: Sequence[_Token], places: Sequence[int]) -> dict[int, str]:
-    """Return the text of each placeholder after the decimal point, which determines trailing
-    zeros.
-    """
-    shown: dict[int, str] = {}
-    is_end = True
-    for at, digit in reversed(list(zip(places, digits, strict=False))):
-        is_end = is_end and digit == "0"
-        shown[at] = {"#": "", "?": " "}.get(tokens[at].text, digit) if is_end else digit
-        is_end = is_end and tokens[at].text != "0"
-    return shown
 
 
 def _write_exponent(value: Decimal, tokens: Sequence[_Token]) -> str:
@@ -336,15 +327,12 @@ def _write_fraction(value: Decimal, tokens: Sequence[_Token]) -> str:
         numerator, denominator = rest.limit_denominator(10 ** min(size, 9) - 1).as_integer_ratio()
     if has_whole and numerator >= denominator:
         whole, numerator = whole + 1, 0
+    before = _fill(Decimal(whole), tokens[:start])
     tail = "".join(token.literal for token in behind)
     if has_whole and numerator == 0:
-        # A result without any digit is shown as 0, even if the place of the whole number is
-        # optional.
-        required = (
-            _Token("digit", "0") if token.kind == "digit" else token for token in tokens[:start]
-        )
-        return _fill(Decimal(whole), tokens[:start] if whole else tuple(required)) + tail
-    return f"{_fill(Decimal(whole), tokens[:start])}{numerator}/{denominator}{tail}"
+        # A result without any digit is shown as 0, even if its place is optional.
+        return (before if any(map(str.isdigit, before)) else f"{before}0") + tail
+    return f"{before}{numerator}/{denominator}{tail}"
 
 
 def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
@@ -354,12 +342,17 @@ def _write_date(number: float, section: _Section, *, since_1904: bool) -> str:
         return _write_general(number)
     places = max((len(token.text.partition(".")[2]) for token in tokens), default=0)
     moment = _find_moment(abs(number), min(places, 9), since_1904=since_1904)
-    if not _find_language(section.language) and any(len(token.text) > 2 for token in tokens):
+    is_japanese = any(token.text.lower().startswith("aaa") for token in tokens)
+    names = _find_names(section.language or ("ja-JP" if is_japanese else ""))
+    if not names and any(len(token.text) > 2 for token in tokens):
         return f"{moment.year}-{moment.month:02d}-{moment.day:02d}"
+    has_day = any(token.text.lower() in ("d", "dd") for token in tokens)
+    if "months_alone" in names and not has_day:
+        names = {**names, "months": names["months_alone"]}
     is_half_day = any("/" in token.text for token in tokens)
     minutes = _find_minutes(section.tokens)
     parts = (
-        _write_part(token, moment, section.language, is_half_day, at in minutes)
+        _write_part(token, moment, names, is_half_day, at in minutes)
         for at, token in enumerate(section.tokens)
     )
     return ("-" if number < 0 else "") + _squeeze("".join(parts))
@@ -371,13 +364,12 @@ def _find_moment(number: float, places: int, *, since_1904: bool) -> _Moment:
     days, rest = divmod(total, 86_400)
     serial = int(days) + (1462 if since_1904 else 0)
     weekday = (serial - 1) % 7
-    if serial in (0, 60):
-        # Days that never were, which the first spreadsheets counted: 0 January, 29 February 1900.
-        month, day = (1, 0) if serial == 0 else (2, 29)
-        return _Moment(1900, month, day, weekday, rest, total)
     first = date(1899, 12, 31) if serial < 60 else date(1899, 12, 30)
-    moment = first + timedelta(days=min(serial, _LAST_DAY))
-    return _Moment(moment.year, moment.month, moment.day, weekday, rest, total)
+    day = first + timedelta(days=min(serial, _LAST_DAY))
+    # Days that never were, which the first spreadsheets counted.
+    never = {0: (1900, 1, 0), 60: (1900, 2, 29)}
+    year_month_day = never.get(serial, (day.year, day.month, day.day))
+    return _Moment(*year_month_day, weekday, rest, total)
 
 
 def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
@@ -397,12 +389,12 @@ def _find_minutes(tokens: Sequence[_Token]) -> frozenset[int]:
 
 
 def _write_part(
-    token: _Token, moment: _Moment, language: str, is_half_day: bool, is_minutes: bool
+    token: _Token, moment: _Moment, names: _Names, is_half_day: bool, is_minutes: bool
 ) -> str:
     text = token.text.lower()
     sign, size = text[:1], len(text.partition(".")[0])
-    if token.kind != "literal" and sign in "ge" and _find_language(language) == "ja":
-        return _write_era(sign, size, moment)
+    if token.kind != "literal" and sign in "ge" and "eras" in names:
+        return _write_era(sign, size, moment, names["eras"])
     if token.kind == "literal" or sign == "g":
         return token.literal
     if token.kind == "elapsed":
@@ -422,43 +414,46 @@ def _write_part(
         "h": (hour % 12 or 12) if is_half_day else hour,
         "m": int(moment.seconds // 60 % 60) if is_minutes else moment.month,
         "d": moment.day,
+        "a": 0,
     }[sign]
     if size < 3 or sign == "h" or is_minutes:
         return f"{number:0{min(size, 2)}d}"
-    return _find_name(sign, size, moment, language)
+    return _write_name(sign, size, moment, names)
 
 
-def _write_era(sign: str, size: int, moment: _Moment) -> str:
+def _write_name(sign: str, size: int, moment: _Moment, names: _Names) -> str:
+    kind, place = ("months", moment.month - 1) if sign == "m" else ("days", moment.weekday)
+    if size == 3:
+        return names[f"short_{kind}"][place]
+    return names[kind][place][: 1 if sign == "m" and size == 5 else None]
+
+
+def _write_era(sign: str, size: int, moment: _Moment, names: Sequence[str]) -> str:
     """Return the Japanese era of a day (`g`), or the year in it (`e`)."""
     day = (moment.year, moment.month, moment.day)
-    begun, letter, name = next(era for era in _ERAS if era[0] <= day)
+    (begun, letter), name = next(
+        each for each in zip(_ERAS, names, strict=True) if each[0][0] <= day
+    )
     if sign == "g":
         return (letter, name[0], name)[min(size, 3) - 1]
     return f"{moment.year - begun[0] + 1:0{size}d}"
 
 
-def _find_name(sign: str, size: int, moment: _Moment, language: str) -> str:
-    """Return the name of a month or weekday; only English names are abbreviated."""
-    place = moment.month - 1 if sign == "m" else moment.weekday
-    code = _find_language(language)
-    name = _read_names()[code]["months" if sign == "m" else "days"].split()[place]
-    if sign == "m" and size == 5:
-        return name[:1]
-    return name[:3] if size == 3 and code == "en" else name
-
-
 @cache
-def _read_names() -> dict[str, dict[str, str]]:
-    return tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+def _read_names() -> dict[str, dict[str, list[str]]]:
+    names = tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+    return {
+        code: {kind: own.split() for kind, own in by_kind.items()}
+        for code, by_kind in names.items()
+    }
 
 
-def _find_language(stated: str) -> str:
-    """Return the language of the names; empty if its names are not known.
+def _find_names(stated: str) -> _Names:
+    """Return the names of a language by kind; empty if they are not known.
 
     `stated` is a tag (`de-DE`) or a Windows locale number, whose last four digits are the language.
     """
     number = stated.partition(",")[0][-4:]
     if all(digit in hexdigits for digit in number):
         stated = locale.windows_locale.get(int(number or "0", 16), "en")
-    code = re.split("[-_]", stated.lower(), maxsplit=1)[0]
-    return code if code in _read_names() else ""
+    return _read_names().get(re.split("[-_]", stated.lower(), maxsplit=1)[0], {})

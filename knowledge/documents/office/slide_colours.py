@@ -12,6 +12,7 @@ from knowledge.documents.office.drawings import MOST_SHAPES, find_backgrounds, f
 from knowledge.documents.office.zipped_xml import BACKGROUND, find_child, find_first
 from knowledge.documents.page import LeftOutCounts
 
+_NAMES_ON_SHEETS = {"bg1": "lt1", "tx1": "dk1", "bg2": "lt2", "tx2": "dk2"}
 _FILLS = ("noFill", "solidFill", "gradFill", "blipFill", "pattFill", "grpFill")
 _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
 _VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
@@ -29,7 +30,9 @@ class _Colours:
         self._fills = find_child(theme, "themeElements", "fmtScheme", "bgFillStyleLst")
         own = (find_child(part, "clrMapOvr", "overrideClrMapping") for part in parts)
         maps = (*own, *(part.find("clrMap") for part in parts))
-        self._names = next((stated.attrib for stated in maps if stated is not None), {})
+        self._names = next(
+            (stated.attrib for stated in maps if stated is not None), _NAMES_ON_SHEETS
+        )
         self._parts = parts
 
     def read(self, parent: Element | None) -> str | None:
@@ -54,7 +57,7 @@ class _Colours:
     def find_fill(self, chain: Sequence[Element]) -> str | None:
         """Return the fill of a shape, or that of those from which it inherits."""
         for shape in chain:
-            properties = shape.find("spPr")
+            properties = shape.find("spPr") if shape.tag == "sp" else None
             if find_first(properties, *_FILLS) is not None:
                 return self.read_fill(properties)
             if shape.tag != "sp" or shape.find("style") is not None:
@@ -110,6 +113,26 @@ def remove_invisible_text(
             _remove(inner, colours.find_fill([inner]) or None, colours, left_out)
         for cell in shape.iter("tc"):
             _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
+
+
+def remove_invisible_text_on_sheet(
+    drawing: Element, page: str | None, theme: Element | None, left_out: LeftOutCounts
+) -> None:
+    """Remove the runs of the shapes on a sheet that have the colour of their background.
+
+    `page` is the colour of its cells, or None if it is not known.
+    """
+    colours = _Colours((), theme)
+    shapes = [shape for anchor in drawing for shape in anchor if shape.tag in _SHAPES]
+    boxes = [find_box(shape) for shape in shapes]
+    # Programs that state the place of a shape only by cells write a box without a size.
+    sized = (box if box is not None and box.width and box.height else None for box in boxes)
+    fills = (colours.find_fill([shape]) for shape in shapes)
+    backgrounds = find_backgrounds(zip(fills, sized, strict=True), page, ())
+    for shape, background in zip(shapes, backgrounds, strict=True):
+        for inner in shape.iter("sp"):
+            fill = background if inner is shape else colours.find_fill([inner]) or None
+            _remove(inner, fill, colours, left_out)
 
 
 def _remove(

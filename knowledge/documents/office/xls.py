@@ -6,6 +6,7 @@ HTML, XML, delimited text and new workbooks under the same extension are read as
 import re
 from codecs import BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -14,22 +15,14 @@ import olefile
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
-from knowledge.documents.notation import Script, Span, join_spans
+from knowledge.documents.notation import Script, Span
 from knowledge.documents.office import spreadsheet_xml, xlsx
-from knowledge.documents.office.number_format import find_format, format_number, format_text
-from knowledge.documents.office.xls_records import SheetParts, mend_records, read_parts
-from knowledge.documents.office.xlsx import write_printed_headers
+from knowledge.documents.office.number_format import find_format
+from knowledge.documents.office.workbook import TRUTHS, CellStyle, Runs, Workbook
+from knowledge.documents.office.xls_records import WINDOW, SheetParts, mend_records, read_parts
 from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
-from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page
-from knowledge.documents.tables import (
-    MOST_COLUMNS,
-    SheetRow,
-    close_gaps,
-    fill_merged,
-    write_named_sheet,
-)
+from knowledge.documents.page import Block, BlockKind, Page
 
-_HIDDEN = "hidden in the workbook"
 _EXPECTED = "an old Excel workbook (.xls)"
 # Excel also opens other formats that programs export under this extension.
 _ZIP = b"PK\x03\x04"
@@ -51,102 +44,106 @@ class _WorkbookReader:
     """Reads the sheets of a workbook of the library, whose objects have no types."""
 
     def __init__(self, book: Any) -> None:
-        self.left_out = LeftOutCounts()
+        self.workbook = Workbook(book.datemode == 1)
         self._book = book
-        self._may_have_backgrounds = False
 
-    def read(self, sheet: Any, parts: SheetParts) -> Iterator[Block]:
+    def read(self, declared: Any, parts: SheetParts) -> Iterator[Block]:
         """Yield the blocks of a sheet, unless it is hidden."""
-        name = " ".join(sheet.name.split())
-        if sheet.visibility:
-            self.left_out.add("hidden sheet", _HIDDEN, name=name)
+        sheet = self.workbook.open_sheet(declared.name, is_hidden=bool(declared.visibility))
+        if sheet is None:
             return
-        self._may_have_backgrounds = parts.may_have_backgrounds
-        self.left_out.take(parts.left_out.list())
-        headers = write_printed_headers(parts.headers, self.left_out)
-        texts = (self._join_runs(box.text, [(0, 0), *box.runs]) for box in parts.boxes)
-        boxes = (Block(BlockKind.TEXT, text) for text in texts if text)
-        yield from write_named_sheet(name, self._rows(sheet), (), headers, boxes)
-
-    def _rows(self, sheet: Any) -> list[SheetRow]:
         hidden_rows, hidden_columns = (
             {at for at, place in places.items() if place.hidden}
-            for places in (sheet.rowinfo_map, sheet.colinfo_map)
+            for places in (declared.rowinfo_map, declared.colinfo_map)
         )
-        self.left_out.add("hidden row", _HIDDEN, len(hidden_rows))
-        self.left_out.add("hidden column", _HIDDEN, len(hidden_columns))
-        rows: dict[int, SheetRow] = {}
-        hidden = 0
-        for at in range(sheet.nrows):
+        sheet.hide_columns(hidden_columns)
+        notes = declared.cell_note_map
+        read = partial(self._read_cell, declared, parts)
+        for at in range(max((declared.nrows, *(row + 1 for row in hidden_rows)))):
             if at in hidden_rows:
-                hidden += 1
-                continue
-            cells: dict[int, str] = {}
-            for column, kind in enumerate(sheet.row_types(at)[:MOST_COLUMNS]):
-                is_filled = kind not in _EMPTY or (at, column) in sheet.cell_note_map
-                if is_filled and column not in hidden_columns:
-                    with self.left_out.contain("cell", f"{sheet.name}, row {at + 1}"):
-                        cells[column] = self._cell(sheet, (at, column))
-            cells = {column: text for column, text in cells.items() if text}
-            if cells:
-                rows[at] = SheetRow(at + 1, cells, hidden)
-        for first, end, left, right in sheet.merged_cells:
-            fill_merged(rows, range(first, end), range(left, right))
-        return close_gaps(rows.values(), hidden_columns)
+                sheet.hide_row()
+            elif at < declared.nrows:
+                kinds = enumerate(declared.row_types(at))
+                filled = (
+                    column for column, kind in kinds if kind not in _EMPTY or (at, column) in notes
+                )
+                cells = ((column, (at, column)) for column in filled)
+                sheet.add_row(at + 1, cells, read)
+        sheet.merged = [
+            (range(first + 1, end + 1), range(left, right))
+            for first, end, left, right in declared.merged_cells
+        ]
+        self.workbook.left_out.take(parts.left_out.list())
+        headers = self.workbook.write_printed_headers(parts.headers)
+        boxes = tuple(self._write_boxes(parts))
+        yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in boxes if text))
 
-    def _cell(self, sheet: Any, place: tuple[int, int]) -> str:
+    def _read_cell(self, sheet: Any, parts: SheetParts, place: tuple[int, int]) -> str:
         """Return the visible text of a cell with its note."""
         from xlrd import error_text_from_code
 
         cell, note = sheet.cell(*place), sheet.cell_note_map.get(place)
-        style = self._book.xf_list[cell.xf_index]
+        style, font = self._read_style(cell.xf_index, parts)
+        runs: Runs = (str(cell.value),)
+        fonts = sheet.rich_text_runlist_map.get(place)
+        if cell.ctype == _TEXT and fonts:
+            runs = self._read_runs(cell.value, [(0, font), *fonts])
+        elif cell.ctype == _TRUTH:
+            runs = (TRUTHS["1" if cell.value else "0"],)
+        elif cell.ctype == _ERROR:
+            runs = (error_text_from_code.get(cell.value, "#ERROR!"),)
+        is_number = cell.ctype in (_NUMBER, _DATE)
+        return self.workbook.show(
+            runs, style, "" if note is None else note.text, is_number=is_number
+        )
+
+    def _read_style(self, number: int, parts: SheetParts) -> tuple[CellStyle, int]:
+        """Return a style, and the number of its font."""
+        style = self._book.xf_list[number]
         key, known = style.format_key, self._book.format_map.get(style.format_key)
         code = find_format(key, {}) if known is None or key in _LOCAL else known.format_str or ""
-        stated, shown = str(cell.value), ""
-        runs = [(0, style.font_index)]
-        if cell.ctype == _TEXT:
-            runs += sheet.rich_text_runlist_map.get(place, ())
-            shown = format_text(self._join_runs(stated, runs), code)
-        elif cell.ctype in (_NUMBER, _DATE):
-            is_1904 = self._book.datemode == 1
-            shown = format_number(repr(float(cell.value)), code, since_1904=is_1904)
-            shown = self._join_runs(shown, runs)
-        elif cell.ctype == _TRUTH:
-            shown = "TRUE" if cell.value else "FALSE"
-        elif cell.ctype == _ERROR:
-            shown = error_text_from_code.get(cell.value, "#ERROR!")
-        if stated.strip() and not shown:
-            self.left_out.add("value", "hidden by the number format")
-        elif shown and len(runs) == 1 and self._is_invisible(style):
-            self.left_out.add("value", BACKGROUND)
-            shown = ""
-        return f"{shown} [{' '.join(note.text.split())}]".strip() if note is not None else shown
-
-    def _is_invisible(self, style: Any) -> bool:
-        """Return whether the values of cells in a style have the colour of the cells."""
         font, fill = self._find_font(style.font_index), style.background
-        colour = None if font is None else self._book.colour_map.get(font.colour_index)
-        backgrounds = {0: _WHITE, 1: self._book.colour_map.get(fill.pattern_colour_index)}
-        background = backgrounds.get(fill.fill_pattern)
-        return colour is not None and colour == background and not self._may_have_backgrounds
+        colours = self._book.colour_map
+        colour = None if font is None else colours.get(font.colour_index)
+        backgrounds = {0: _WHITE, 1: colours.get(fill.pattern_colour_index)}
+        background = None if parts.may_have_backgrounds else backgrounds.get(fill.fill_pattern)
+        is_struck = font is not None and bool(font.struck_out)
+        return CellStyle(code, is_struck, colour, background), style.font_index
 
     def _find_font(self, number: int) -> Any:
         return self._book.font_list[number] if number < len(self._book.font_list) else None
 
-    def _join_runs(self, text: str, runs: Sequence[tuple[int, int]]) -> str:
-        """Return text on one line; `runs` are the places from which on it has the font of a
-        number.
+    def _write_boxes(self, parts: SheetParts) -> Iterator[str]:
+        """Yield the text of each box that does not have the colour of its background."""
+        styles = self._book.xf_list
+        may_vary = parts.may_have_backgrounds or bool(parts.left_out.list())
+        # A box without a fill may be on any other one, and on a cell or a picture.
+        is_free = not may_vary and not any(style.background.fill_pattern for style in styles)
+        for box in parts.boxes:
+            colours = {**self._book.colour_map, 0: _WHITE if is_free else None, WINDOW: _WHITE}
+            background = box.fill if isinstance(box.fill, tuple) else colours.get(box.fill)
+            is_free = is_free and box.fill == 0
+            runs = self._read_runs(box.text, [(0, 0), *box.runs], background)
+            yield self.workbook.show(runs, CellStyle(), is_number=False)
+
+    def _read_runs(
+        self, text: str, fonts: Sequence[tuple[int, int]], background: Any = None
+    ) -> Iterator[Span]:
+        """Yield the parts of text that do not have the colour of a known background; `fonts` are
+        the places from which on it has the font of a number.
         """
-        spans: list[Span] = []
         encoded = text.encode("utf-16-le", "surrogatepass")
-        ends = [start for start, _ in runs[1:]]
-        for (start, number), end in zip(runs, [*ends, len(encoded)], strict=True):
+        ends = [start for start, _ in fonts[1:]]
+        for (start, number), end in zip(fonts, [*ends, len(encoded)], strict=True):
             part = encoded[2 * start : 2 * end].decode("utf-16-le", "replace")
             font = self._find_font(number)
+            colour = None if font is None else self._book.colour_map.get(font.colour_index)
+            if part.strip() and colour is not None and colour == background:
+                self.workbook.left_out.add("hidden passage", BACKGROUND)
+                continue
             # The script of a whole cell is only its size.
             script = _SCRIPTS.get(font.escapement, Script.LINE) if font and ends else Script.LINE
-            spans.append(Span(part, script, font is not None and bool(font.struck_out)))
-        return " ".join(join_spans(spans).split())
+            yield Span(part, script, font is not None and bool(font.struck_out))
 
 
 def read(data: bytes, source: str) -> Page:
@@ -175,12 +172,13 @@ def _read_workbook(data: bytes, source: str) -> Page:
             raise SkippedError(LOCKED) from error
         raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
     reader = _WorkbookReader(book)
-    parts = read_parts(stream, book, reader.left_out)
+    left_out = reader.workbook.left_out
+    parts = read_parts(stream, book, left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
     )
-    return Page(source, "", blocks, left_out=reader.left_out.list())
+    return Page(source, "", blocks, left_out=left_out.list())
 
 
 def _find_stream(data: bytes) -> bytes:

@@ -6,7 +6,7 @@ The library that reads the cells skips these records ([MS-XLS] 2.3).
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any
+from typing import Any, TypeAlias
 
 from knowledge.documents.page import LeftOutCounts
 
@@ -30,15 +30,26 @@ _OBJECTS = {
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
 _OLD_BOX = 0x06
-_OLD_BOXES = ("drawn text", "boxes of Excel 95 are not read: save the workbook as .xlsx")
+"""The kind of a box whose text is in its object, before BIFF8."""
+_DRAWING = 0x00EC
+_SHAPE_PROPERTIES, _IS_CONTAINER = 0xF00B, 0xF
+_FILL_KIND, _FILL_COLOUR, _FILL_STATE = 0x0180, 0x0181, 0x01BF
+_IS_FILLED, _STATES_FILL = 0x10, 0x100000
+WINDOW = 0x41
+"""The number of the colour of a window, which is white."""
 _SIZE_OF_RUN = 8
+_ESCHER = Struct("<HHI")
+_PROPERTY = Struct("<HI")
+Fill: TypeAlias = int | tuple[int, int, int] | None
+"""The number of a colour, 0 for no fill, red, green and blue, or None if it is not known."""
 
 
 @dataclass(slots=True)
-class _Box:
+class Box:
     """The text of a box, of `length` characters, and its fonts by the places where they begin."""
 
     length: int
+    fill: Fill
     text: str = ""
     runs: list[tuple[int, int]] = field(default_factory=list)
 
@@ -46,7 +57,11 @@ class _Box:
         """Add the next part of the text or, after it, of its fonts."""
         if len(self.text) < self.length:
             self.text += _decode(data, self.length - len(self.text))
-            return
+        else:
+            self.add_runs(data)
+
+    def add_runs(self, data: bytes) -> None:
+        """Add the fonts of the text."""
         places = range(0, len(data), _SIZE_OF_RUN)
         runs = ((_read_number(data, at), _read_number(data, at + 2)) for at in places)
         self.runs += (run for run in runs if run[0] < self.length)
@@ -56,15 +71,17 @@ class _Box:
 class SheetParts:
     """What a sheet has beside its cells: text boxes, printed headers, and other objects.
 
-    `encoding` is that of its texts before BIFF8, whose boxes are only counted.
+    `encoding` is that of its texts before BIFF8, `version` the one of the format.
     `may_have_backgrounds`: a picture or a condition may change what is behind its cells.
     """
 
     encoding: str = ""
-    boxes: list[_Box] = field(default_factory=list)
+    version: int = _BIFF8
+    boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
+    _fill: Fill = None
     _is_skipped: bool = False
     _is_open: bool = False
 
@@ -75,32 +92,38 @@ class SheetParts:
             return
         self._is_open = kind == _BOX and not self._is_skipped
         if self._is_open:
-            self.boxes.append(_Box(_read_number(data, 10)))
+            self.boxes.append(Box(_read_number(data, 10), self._fill))
+        elif kind == _DRAWING:
+            self._fill = _find_fill(data, self._fill)
         elif kind == _OBJECT:
-            shown = _read_number(data, 4)
-            self._is_skipped = shown == _NOTE or shown in _CONTROLS
-            if shown in _OBJECTS:
-                self.left_out.add(*_OBJECTS[shown])
-            elif self.encoding and shown == _OLD_BOX:
-                self.left_out.add(*_OLD_BOXES)
+            self._add_object(data)
         elif kind in _HEADERS and self.encoding:
             self.headers.append(data[1:].decode(self.encoding, "replace"))
         elif kind in _HEADERS:
             self.headers.append(_decode(data[2:], _read_number(data, 0)))
         self.may_have_backgrounds |= kind in _BACKGROUNDS
 
+    def _add_object(self, data: bytes) -> None:
+        shown = _read_number(data, 4)
+        self._is_skipped = shown == _NOTE or shown in _CONTROLS
+        if shown in _OBJECTS:
+            self.left_out.add(*_OBJECTS[shown])
+        elif self.encoding and shown == _OLD_BOX:
+            self.boxes.append(_read_old_box(data, self.encoding, self.version))
+
 
 def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
     """Return the parts of each sheet with cells; count the other sheets of the workbook."""
     encoding = "" if book.biff_version == _BIFF8 else book.encoding or "cp1252"
-    sheets = {} if book.biff_version >= _BIFF5 else {0: SheetParts(encoding)}
+    version = book.biff_version
+    sheets = {} if version >= _BIFF5 else {0: SheetParts(encoding, version)}
     current: SheetParts | None = None
     depth = 0
     for at, kind, data in _list_records(stream):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
-                sheets[place] = SheetParts(encoding)
+                sheets[place] = SheetParts(encoding, version)
             else:
                 text = data[7:]
                 name = text.decode(encoding, "replace") if encoding else _decode(text, len(text))
@@ -139,6 +162,50 @@ def _list_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
         if kind not in _CELLS:
             yield at, kind, stream[at + _HEAD.size : end]
         at = end
+
+
+def _read_old_box(data: bytes, encoding: str, version: int) -> Box:
+    """Return the box of an object before BIFF8: fill and lengths are followed by a name, a macro,
+    the text, a link and the fonts.
+    """
+    is_biff5 = version >= _BIFF5
+    begin, at = (34, 70) if is_biff5 else (30, 62)
+    _, colour, pattern, is_automatic = data[begin : begin + 4].ljust(4, b"\0")
+    fill = WINDOW if is_automatic & 1 else {0: 0, 1: colour}.get(pattern)
+    length, size = (_read_number(data, begin + place) for place in (10, 14))
+    if is_biff5 and _read_number(data, 30):
+        at += 1 + int.from_bytes(data[at : at + 1])
+        at += at % 2
+    at += _read_number(data, 26)
+    box = Box(length, fill, data[at : at + length].decode(encoding, "replace"))
+    at += length + (at + length) % 2
+    at += _read_number(data, begin + 26) if is_biff5 else 0
+    box.add_runs(data[at : at + size])
+    return box
+
+
+def _find_fill(data: bytes, before: Fill) -> Fill:
+    """Return the fill of the last shape in a part of a drawing ([MS-ODRAW] 2.2.9, 2.3.7), or the
+    one before if the part has no shape.
+    """
+    stated: dict[int, int] | None = None
+    at = 0
+    while at + _ESCHER.size <= len(data):
+        header, kind, size = _ESCHER.unpack_from(data, at)
+        at += _ESCHER.size
+        if kind == _SHAPE_PROPERTIES:
+            fields = data[at : at + header // 16 * _PROPERTY.size]
+            fields = fields[: len(fields) // _PROPERTY.size * _PROPERTY.size]
+            stated = dict(_PROPERTY.iter_unpack(fields))
+        at += 0 if header & 0xF == _IS_CONTAINER else size
+    if stated is None:
+        return before
+    state, colour = stated.get(_FILL_STATE, _IS_FILLED), stated.get(_FILL_COLOUR, 0xFFFFFF)
+    if state & _STATES_FILL and not state & _IS_FILLED:
+        return 0
+    if stated.get(_FILL_KIND, 0) or colour >> 24 not in (0, 8):
+        return None
+    return colour & 0xFFFF if colour >> 24 else (colour & 0xFF, colour >> 8 & 0xFF, colour >> 16)
 
 
 def _read_number(data: bytes, at: int) -> int:

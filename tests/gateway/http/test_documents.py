@@ -339,7 +339,7 @@ def test_a_mile_of_text_becomes_a_page_of_bounded_size() -> None:
 
 def test_values_of_a_document_are_shown_as_they_stand_there() -> None:
     text = (
-        "2*3*4 and `a_*b*`\n\n> 3 kW\n\n+ 5 V\n\n***\n\nOld: ~~400~~ 350\n\n"
+        "2*3*4 and `a_*b*`\n\nRoom 5\n101 seats\n\n> 3 kW\n\n+ 5 V\n\n***\n\nOld: ~~400~~ 350\n\n"
         "1. Open\n2. Save\n4. Close\n\n    | 5 |\n\n| Code | Path |\n|---|---|\n| a\\|b | \\\\srv |"
     )
     document = ReadableDocument("Codes", (), "en", (ReadableSection((), None, text),))
@@ -347,7 +347,8 @@ def test_values_of_a_document_are_shown_as_they_stand_there() -> None:
     page = document_page(document, cited="", shortened="Only the beginning is shown.").decode()
 
     body = page.partition("</header>")[2].replace("\n", "")
-    assert "<p>2*3*4 and <code>a_*b*</code></p><p>&gt; 3 kW</p><p>+ 5 V</p><p>***</p>" in body
+    assert "<p>2*3*4 and <code>a_*b*</code></p><p>Room 5<br>101 seats</p>" in body
+    assert "<p>&gt; 3 kW</p><p>+ 5 V</p><p>***</p>" in body
     assert "<p>Old: <s>400</s> 350</p>" in body
     assert "<ol><li>Open</li><li>Save</li></ol><p>4. Close</p>" in body
     assert "<p>| 5 |</p>" in body

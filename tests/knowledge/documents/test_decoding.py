@@ -15,6 +15,16 @@ from knowledge.documents.markup import html
         ("cp1255", "המשרד נסגר בשעה שלוש"),
         ("cp437", "┌────────┬──────┐\n│ Leiter │ 8,5 m für Öl ± 1 │\n└────────┴──────┘"),
         ("cp866", "╔════════╦══════╗\n║ Лестница ║ 8,5 метра ║\n╚════════╩══════╝"),
+        ("cp437", "╒════════╤══════╕\n│ Leiter │ 8,5  │\n╘════════╧══════╛"),
+        ("cp850", "┌────────┬──────┐\n│ Käufe nach § 5 │ 8,5 │\n└────────┴──────┘"),
+        ("cp850", "§ 5 Abs. 2"),
+        ("cp850", "20 °C"),
+        ("cp1252", "§ 5"),
+        ("cp1252", "500 µg"),
+        ("cp1252", "à la carte"),
+        ("cp1251", "Цена 5"),
+        ("utf-32-be", "première,second,troisième"),
+        ("utf-16-le", "première,second,troisième 𐐀"),
         ("utf-16-le", "Store the resin at 10–20 °C, never above."),
     ],
 )
@@ -26,6 +36,10 @@ def test_the_encoding_of_a_text_that_states_none_is_detected_and_named(
     assert read == text
     assert len(warnings) == 1
     assert "most likely" in warnings[0]
+    is_short = (
+        not encoding.startswith("utf") and sum(byte > 127 for byte in text.encode(encoding)) < 10
+    )
+    assert ("uncertain" in warnings[0]) == is_short
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,10 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         ('[$-411]ggge"年"m"月"d"日"', "46113", "令和8年4月1日"),
         ("[$-ja-JP]gee.m", "43585", "H31.4"),
         ("[$-415]d mmmm yyyy", "45000", "15 marca 2023"),
+        ("[$-407]ddd", "45000", "Mi"),
+        ("[$-40C]ddd d mmm yyyy", "45000", "mer. 15 mars 2023"),
+        ("[$-415]mmmm yyyy", "45000", "marzec 2023"),
+        ('m"月"d"日"(aaa)', "45000", "3月15日(水)"),
         ("[$-454]d mmmm yyyy", "45000", "2023-03-15"),
         ("[>0]0;[=0]0", "-7", "-7"),
         ('[>=0]"A"0;[<=-100]"B"0;"C"0', "-6.3", "-C6"),
@@ -93,6 +97,8 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         ('"A-"0;[=-5]"B-"0;"C-"0', "0", "C-0"),
         ("0.00", "1E+30", f"1{'0' * 30}.00"),
         ("General", "0.30000000000000004", "0.3"),
+        ("", "0.00001", "0.00001"),
+        ("", "-1.25E-10", "-1.25E-10"),
         ("0.00", "1e400", "1e400"),
         ("0.00", "text", "text"),
         ("", "1E+300", "1E+300"),
@@ -108,6 +114,10 @@ def test_a_day_is_counted_from_the_beginning_that_the_workbook_states() -> None:
     assert format_number("0", "yyyy-mm-dd", since_1904=True) == "1904-01-01"
     assert format_number("60", "yyyy-mm-dd") == "1900-02-29"
     assert format_number("1", "yyyy-mm-dd") == "1900-01-01"
+    for day in ("1900-01-01", "1900-02-28", "1900-03-01", "1904-01-01"):
+        assert format_number(f"{day}T12:00:00", "yyyy-mm-dd") == day
+    assert format_number("1899-12-31T12:30:00", "[h]:mm") == "12:30"
+    assert format_number("1899-12-30", "dd.mm.yyyy") == "1899-12-30"
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_an_old_workbook_shows_errors_and_marks_and_keeps_its_header_after_hidde
         "| Valve | 10^6 m^3 | ~~400~~ 380 € | #DIV/0! | 2023-03-15 |\n"
         "| Seal | 7 l | 12.50 € |  | 2023-03-16 |"
     )
-    assert [part.what for part in page.left_out] == ["hidden row", "value"]
+    assert {part.what for part in page.left_out} == {"hidden row", "value"}
 
 
 @pytest.mark.parametrize(
@@ -589,15 +589,50 @@ def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
     assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
 
 
-def test_boxes_of_a_workbook_of_excel_4_are_counted() -> None:
-    box = record(0x5D, struct.pack("<IH", 1, 6) + bytes(74))
+@pytest.mark.parametrize("version", [4, 5])
+def test_boxes_before_biff8_are_read_with_their_struck_out_text(version: int) -> None:
+    name = struct.pack("<HH", 5 * (version == 5), 0)[: 4 * (version == 5)]
+    label = b"\5Text " * (version == 5)
+    lengths = struct.pack("<HHHH", 7, 0, 16, 0) + bytes(18 if version == 5 else 14)
+    runs = struct.pack("<HHIHHI", 3, 1, 0, 7, 0, 0)
+    box = struct.pack("<IH", 1, 6) + bytes(24) + name + bytes(10) + lengths + label + b"Fee 400\0"
+    fonts = {4: 0x231, 5: 0x31}[version]
+    font = struct.pack("<HHHHHBBBBB", 200, 0, 0x7FFF, 400, 0, 0, 0, 0, 0, 0)
+    struck = struct.pack("<HHHHHBBBBB", 200, 8, 0x7FFF, 400, 0, 0, 0, 0, 0, 0)
+    styles = record(fonts, font) + record(fonts, struck)
+    styles += record({4: 0x443, 5: 0xE0}[version], bytes(12 if version == 4 else 16))
     cell = record(0x204, struct.pack("<HHHH", 0, 0, 0, 3) + b"Fee")
-    begin = record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + record(0x443, bytes(12))
+    sheet = record(0x14, b"\x0aConditions") + cell + record(0x5D, box + runs) + record(0xA)
+    stream = record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + styles + sheet
+    if version == 5:
+        begin, kinds = record(0x809, struct.pack("<HHHH", 0x500, 5, 0, 0)), b"\0\0\7Sheet 1"
+        at = len(begin + styles + record(0x85, bytes(4) + kinds) + record(0xA))
+        stream = begin + styles + record(0x85, struct.pack("<I", at) + kinds) + record(0xA)
+        stream += record(0x809, struct.pack("<HHHH", 0x500, 0x10, 0, 0)) + sheet
 
-    page = xls.read(begin + record(0x14, b"\x0aConditions") + cell + box + record(0xA), "a.xls")
+    page = xls.read(stream, "a.xls")
 
-    assert [block.text for block in page.blocks] == ["Sheet 1", "Conditions", "Fee"]
-    assert [part.what for part in page.left_out] == ["drawn text"]
+    assert [block.text for block in page.blocks] == ["Sheet 1", "Conditions", "Fee", "Fee ~~400~~"]
+    assert not page.left_out
+
+
+def test_white_text_of_a_box_is_hidden_unless_the_box_has_another_colour() -> None:
+    def shape(*properties: int) -> bytes:
+        stated = b"".join(struct.pack("<HI", *properties[at : at + 2]) for at in (0, 2))
+        return record(0xEC, struct.pack("<HHI", 0x23, 0xF00B, len(stated)) + stated)
+
+    white, dark = (0x181, 0x8000041, 0x1BF, 0x100010), (0x181, 0x64381F, 0x1BF, 0x100010)
+    none = (0x181, 0x64381F, 0x1BF, 0x100000)
+    drawn = b"".join(
+        shape(*fill) + box(6, text)
+        for fill, text in ((none, "On cells"), (dark, "Sale"), (white, "Old"))
+    )
+    stream = re.sub(FONT, rb"\g<1>\t\0", read_stream())
+
+    page = xls.read(stream + drawn + record(0xA), "a.xls")
+
+    assert [block.text for block in page.blocks][-1:] == ["Sal~~e~~"]
+    assert ("hidden passage", 3) in [(part.what, part.count) for part in page.left_out]
 
 
 def test_a_workbook_with_a_password_is_skipped_with_the_reason() -> None:
@@ -623,9 +658,9 @@ def test_boxes_and_headers_of_an_old_workbook_are_read_and_other_objects_counted
     texts = [block.text for block in page.blocks]
     assert texts[1] == "Internal"
     assert texts[-2:] == ["Fee~~400 euros~~", "By ~~May~~"]
-    assert [part.what for part in page.left_out] == [
+    assert {part.what for part in page.left_out} == {
         "form control", "chart", "printed header", "hidden row", "value",
-    ]  # fmt: skip
+    }  # fmt: skip
 
 
 def test_printed_headers_of_a_sheet_are_read_and_those_with_fields_are_counted() -> None:

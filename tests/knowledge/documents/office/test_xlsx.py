@@ -3,8 +3,10 @@ import zipfile
 from datetime import date, datetime
 
 import openpyxl
+import pytest
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
+from openpyxl.chart import BarChart
 from openpyxl.formatting.rule import Rule
 from openpyxl.styles import Font, PatternFill
 from openpyxl.styles.differential import DifferentialStyle
@@ -28,6 +30,13 @@ def workbook_of(*rows: tuple[object, ...], title: str = "Prices") -> openpyxl.Wo
     for row in rows:
         workbook.active.append(row)
     return workbook
+
+
+def test_numbers_on_separate_lines_of_a_cell_stay_apart() -> None:
+    workbook = workbook_of(("Item", "Rooms"), ("North wing", "7\n350"), ("South wing", "1\r\n20"))
+    workbook.active["B3"].number_format = "@"
+
+    assert read(workbook).content.endswith("| North wing | 7; 350 |\n| South wing | 1; 20 |")
 
 
 def test_a_sheet_is_a_section_whose_rows_stand_below_their_header() -> None:
@@ -197,15 +206,40 @@ def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
 
 
 def read_changed(workbook: openpyxl.Workbook, old: str, new: str) -> Page:
-    """Read a workbook in which a part is renamed, or text of the sheet is replaced."""
+    """Read a workbook in which a part is renamed, or text of its sheets or drawings is replaced."""
     file, changed = io.BytesIO(), io.BytesIO()
     workbook.save(file)
     with zipfile.ZipFile(file) as parts, zipfile.ZipFile(changed, "w") as archive:
         for name in parts.namelist():
             data = parts.read(name)
-            text = data.replace(old.encode(), new.encode()) if "sheets/" in name else data
+            is_changed = "sheets/" in name or "drawing1.xml" in name
+            text = data.replace(old.encode(), new.encode()) if is_changed else data
             archive.writestr(name.replace(old, new), text)
     return xlsx.read(changed.getvalue(), "a.xlsx")
+
+
+@pytest.mark.parametrize(("cells", "shown"), [("FFFFFF", ["Sale"]), ("1F3864", ["Old", "Sale"])])
+def test_white_text_of_a_shape_is_hidden_where_only_white_can_be_behind_it(
+    cells: str, shown: list[str]
+) -> None:
+    def shape(text: str, fill: str) -> str:
+        white = '<a:solidFill><a:schemeClr val="bg1"/></a:solidFill>'
+        return (
+            f'<oneCellAnchor xmlns:a="a"><sp><spPr>{fill}</spPr><txBody><a:p><a:r><a:rPr>{white}'
+            f"</a:rPr><a:t>{text}</a:t></a:r></a:p></txBody></sp></oneCellAnchor>"
+        )
+
+    workbook = workbook_of(("Name", "Price"), ("A", 1))
+    workbook.active["A1"].fill = PatternFill("solid", fgColor=cells)
+    workbook.active.add_chart(BarChart())
+    dark = '<a:solidFill><a:srgbClr val="1F3864"/></a:solidFill>'
+    light = '<a:solidFill><a:schemeClr val="lt1"/></a:solidFill>'
+    drawn = shape("Old", "<a:noFill/>") + shape("Sale", dark) + shape("Older", light)
+
+    page = read_changed(workbook, "<oneCellAnchor>", f"{drawn}<oneCellAnchor>")
+
+    assert [block.text for block in page.blocks[2:]] == shown
+    assert ("hidden passage", 3 - len(shown)) in [(part.what, part.count) for part in page.left_out]
 
 
 def test_escaped_characters_are_no_text_and_results_that_nobody_calculated_no_values() -> None:
@@ -221,6 +255,19 @@ def test_names_of_parts_are_equal_regardless_of_case() -> None:
     page = read_changed(workbook_of(("Name", "Place"), ("A", "Jena")), "sheet1", "Sheet1")
 
     assert "| A | Jena |" in page.content
+
+
+def test_only_columns_in_use_count_towards_the_limit() -> None:
+    workbook = workbook_of(("Name", *range(1, 500)), ("A",))
+    workbook.active.cell(2, 16_000, "far away")
+    workbook.active.cell(1, 499).value = None
+
+    page = read(workbook)
+
+    assert page.content.endswith("| far away |")
+    assert not page.left_out
+    workbook.active.cell(2, 16_001, "beyond")
+    assert [(part.what, part.count) for part in read(workbook).left_out] == [("cell", 1)]
 
 
 def test_values_in_the_colour_of_their_cells_are_hidden_unless_a_condition_may_change_it() -> None:
