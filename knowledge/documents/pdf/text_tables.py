@@ -46,6 +46,7 @@ _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
 _NEARER = 0.8
+_HEADER_PITCH = 1.4
 _PITCH = 1.7
 """Maximum distance of the lines of a cell, in font sizes."""
 _ALIGNED = 0.3
@@ -63,6 +64,9 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
     at = 0
     while at < len(lines):
         end = _find_end(page, at)
+        if end == at + 1 < len(lines) and _heads_column(lines[at], lines[end]):
+            below = _find_end(page, end)
+            end = below if below > end + 1 else end
         parts: Sequence[Line | TextTable] = lines[at:end]
         if (drawn := lines[at].table) is not None:
             parts = [drawn]
@@ -112,6 +116,17 @@ def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
         and all(is_value(segment.text) for segment in values.segments)
         and not any(is_value(segment.text) for segment in labels)
         and max(segment.right for segment in labels) < values.segments[0].left
+    )
+
+
+def _heads_column(line: Line, below: Line) -> bool:
+    """Return whether a bold line is the upper part of a header in the line below it."""
+    head = line.segments[0]
+    is_near = 0 < line.base - below.base < _HEADER_PITCH * line.size
+    is_head = len(line.segments) == 1 and line.is_bold and below.is_bold and is_near
+    return is_head and any(
+        one.left - one.size <= head.left and head.right <= one.right + one.size
+        for one in below.segments[1:]
     )
 
 
