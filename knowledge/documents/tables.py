@@ -134,28 +134,21 @@ def write_cell(text: str) -> str:
 
 def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
     """Return the texts of all rows, with merged cells repeated in each position that they span."""
-    grid: Grid = []
-    pending: dict[int, tuple[str, int]] = {}
-    for cells in rows:
-        row: list[str] = []
-        following: dict[int, tuple[str, int]] = {}
-        _take_pending(row, pending, following)
-        is_alone = len(cells) == 1 and not row and not pending
+    filled: list[dict[int, str]] = [{} for _ in rows]
+    for at, cells in enumerate(rows):
+        is_alone = len(cells) == 1 and not filled[at]
+        column = 0
         for cell in cells:
-            span = max(1, min(cell.columns, MOST_COLUMNS - len(row)))
-            for offset in range(span):
-                text = "" if offset and is_alone else cell.text
-                if cell.rows > 1:
-                    following[len(row)] = (text, cell.rows - 1)
-                row.append(text)
-            _take_pending(row, pending, following)
-        for column in sorted(column for column in pending if column >= len(row)):
-            row.extend([""] * (column - len(row)))
-            _take_pending(row, pending, following)
-        grid.append(row[:MOST_COLUMNS])
-        pending = following
-    width = max((len(row) for row in grid), default=0)
-    return [row + [""] * (width - len(row)) for row in grid]
+            while column in filled[at]:
+                column += 1
+            for offset in range(max(1, min(cell.columns, MOST_COLUMNS - column))):
+                if column in filled[at] or column >= MOST_COLUMNS:
+                    break
+                for row in filled[at : at + cell.rows]:
+                    row.setdefault(column, "" if offset and is_alone else cell.text)
+                column += 1
+    width = max((column + 1 for row in filled for column in row), default=0)
+    return [[row.get(column, "") for column in range(width)] for row in filled]
 
 
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
@@ -255,9 +248,10 @@ def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -
 
 def is_value(text: str) -> bool:
     """Return whether a cell contains a number, an amount, a range, or a symbol for a missing
-    value.
+    value, which may be struck out.
     """
-    return _VALUE.match(text) is not None or text.lower() in _EMPTY_VALUES
+    bare = text.removeprefix("~~").removesuffix("~~")
+    return _VALUE.match(bare) is not None or bare.lower() in _EMPTY_VALUES
 
 
 def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
@@ -293,16 +287,6 @@ def _part_stacked(row: Sequence[str]) -> Iterable[Sequence[str]]:
     if len(stacked) < 2 or not has_values or any(len(lines) != count for lines in stacked):
         return (row,)
     return zip(*(lines * count if len(lines) == 1 else lines for lines in cells), strict=True)
-
-
-def _take_pending(
-    row: list[str], pending: dict[int, tuple[str, int]], following: dict[int, tuple[str, int]]
-) -> None:
-    while (spanning := pending.pop(len(row), None)) is not None:
-        text, left = spanning
-        if left > 1:
-            following[len(row)] = (text, left - 1)
-        row.append(text)
 
 
 def _without_empty_columns(grid: Grid) -> Grid:

@@ -1,7 +1,7 @@
 """Removes line numbers from pages, as in transcripts and draft laws."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
@@ -24,17 +24,13 @@ def remove_line_numbers(lines: list[Line], left_out: LeftOutCounts) -> list[Line
     prose. Lines of a list, a table or code are not.
     """
     kept: list[Line] = []
-    for _, column in groupby(lines, key=lambda line: (line.column, line.table is not None)):
+    for (_, is_table), column in groupby(lines, key=lambda line: (line.column, bool(line.table))):
         own = list(column)
-        numbered = _find_numbered(own)
-        if numbered:
+        numbered = set() if is_table else _find_numbered(own)
+        bare = _strip(own, numbered)
+        if numbered and _are_wrapped(bare):
             left_out.add("line number", "numbers that count lines are not text", len(numbered))
-            first, last = min(numbered), max(numbered)
-            shown = (
-                _strip(line, is_numbered=at in numbered) if first <= at <= last else line
-                for at, line in enumerate(own)
-            )
-            own = [line for line in shown if line.segments]
+            own = [*own[: min(numbered)], *bare, *own[max(numbered) + 1 :]]
         kept += own
     return kept
 
@@ -48,7 +44,7 @@ def _find_numbered(lines: Sequence[Line]) -> set[int]:
     numbers = [
         (at, int(match[1]))
         for at, line in enumerate(lines)
-        if line.table is None and (match := _NUMBER.match(line.segments[0].text))
+        if (match := _NUMBER.match(line.segments[0].text))
     ]
     counting = {
         at
@@ -56,14 +52,25 @@ def _find_numbered(lines: Sequence[Line]) -> set[int]:
         if 0 < other[0] - one[0] == other[1] - one[1]
         for at in (one[0], other[0])
     }
-    if len(counting) < _LEAST_NUMBERS or 4 * len(counting) < 3 * len(numbers):
-        return set()
-    own = [
-        _strip(line, is_numbered=at in counting)
-        for at, line in enumerate(lines[: max(counting) + 1])
-        if at >= min(counting)
-    ]
-    return counting if _are_wrapped([line for line in own if line.segments]) else set()
+    is_clear = len(counting) >= _LEAST_NUMBERS and 4 * len(counting) >= 3 * len(numbers)
+    return counting if is_clear else set()
+
+
+def _strip(lines: Sequence[Line], numbered: Collection[int]) -> list[Line]:
+    """Return the lines from the first to the last numbered one, without their numbers.
+
+    Wrapped text is prose, whatever its typeface.
+    """
+    stripped: list[Line] = []
+    for at in range(min(numbered), max(numbered) + 1) if numbered else ():
+        first, *others = lines[at].segments
+        number = _NUMBER.match(first.text) if at in numbered else None
+        if number is not None:
+            left = first.left + (first.right - first.left) * number.end() / len(first.text)
+            first = replace(first, text=first.text[number.end() :], left=left)
+        own = [replace(one, is_code=False) for one in (first, *others) if one.text]
+        stripped += [replace(lines[at], segments=own)] if own else []
+    return stripped
 
 
 def _are_wrapped(lines: Sequence[Line]) -> bool:
@@ -81,19 +88,3 @@ def _list_open(lines: Sequence[Line], right: float) -> Iterator[bool]:
         one, other = above.segments[0], line.segments[0]
         if not one.text.endswith(_ENDS):
             yield is_wrapped(one, replace(other, text=other.text.capitalize()), right)
-
-
-def _strip(line: Line, *, is_numbered: bool) -> Line:
-    """Return a line without its number; wrapped text is prose, whatever its typeface."""
-    first, *others = line.segments
-    text = first.text
-    number = _NUMBER.match(text) if is_numbered else None
-    if number is None:
-        return replace(
-            line, segments=[replace(segment, is_code=False) for segment in line.segments]
-        )
-    left = first.left + (first.right - first.left) * number.end() / len(text)
-    bare = replace(first, text=text[number.end() :], left=left)
-    return replace(
-        line, segments=[replace(other, is_code=False) for other in (bare, *others) if other.text]
-    )

@@ -99,55 +99,38 @@ def _make_plain(lines: Iterable[Line], size: float) -> None:
 
 
 def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
-    """Yield the `id` of the lines at edges that are repeated.
+    """Yield the `id` of the lines that occur only at the edge of several pages and are not rows of
+    tables.
 
-    A line that is larger than the text heads a page: its number counts headings.
+    Their numbers are the same on all pages, or count the pages; other lines are content, such as
+    "Room 104" below a heading "Room 103", or a line larger than the text, whose number counts
+    headings. Lines with nothing between them are content, too.
     """
-    repeated = _find_repeated(pages)
-    for page in pages:
-        for line in _edge_lines(page):
-            is_same = repeated.get(_bare(line.text))
-            if is_same or (is_same is False and line.size < _LARGER * usual):
-                yield id(line)
-
-
-def _find_repeated(pages: Sequence[LaidOutPage]) -> dict[str, bool]:
-    """Return the lines that occur only at the edge of several pages and are not rows of tables.
-
-    The value is True if the numbers in the line are the same on all pages, and False if they count
-    the pages. Other lines are content, such as "Room 104" below a heading "Room 103". Lines with
-    nothing between them are content, too.
-    """
-    texts: dict[str, list[tuple[int, str]]] = {}
+    places: dict[str, list[Line]] = {}
     inner: set[str] = set()
     for page in pages:
         edges = {id(line) for line in _edge_lines(page)}
         for line in page.lines:
             if id(line) in edges:
-                texts.setdefault(_bare(line.text), []).append((page.number, line.text))
+                places.setdefault(_bare(line.text), []).append(line)
             else:
                 inner.add(_bare(line.text))
-    if not inner:
-        return {}
     least = max(_LEAST_PAGES, len(pages) * 2 // 5) if len(pages) > 2 else 2
-    return {
-        key: len({text for _, text in occurrences}) == 1
-        for key, occurrences in texts.items()
-        if len(occurrences) >= least and key not in inner and _is_running(occurrences)
-    }
+    for key, lines in places.items() if inner else ():
+        if len(lines) >= least and key not in inner and _is_running(lines):
+            is_same = len({line.text for line in lines}) == 1
+            yield from (id(line) for line in lines if is_same or line.size < _LARGER * usual)
 
 
-def _is_running(occurrences: Sequence[tuple[int, str]]) -> bool:
+def _is_running(lines: Sequence[Line]) -> bool:
     """Return whether each number of a line is either the same on all pages or counts the pages.
 
     A document may begin with pages that are not numbered.
     """
-    numbers = [[int(number) for number in _DIGITS.findall(text)] for _, text in occurrences]
+    numbers = [[int(number) for number in _DIGITS.findall(line.text)] for line in lines]
     return all(
         len(set(column)) == 1
-        or _count_pages(
-            number - page for number, (page, _) in zip(column, occurrences, strict=True)
-        )
+        or _count_pages(number - line.page for number, line in zip(column, lines, strict=True))
         for column in zip(*numbers, strict=False)
     )
 

@@ -1,18 +1,18 @@
 """Arranges the segments of a page into lines in reading order."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from knowledge.documents.pdf.page_text import PageText, Segment
+from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
+    DrawnTable,
     Line,
-    TextTable,
-    fills_page,
     find_lines,
 )
+from knowledge.documents.tables import is_value
 
 _LEAST_TAGGED = 0.9
 _MOST_BESIDE = 0.2
@@ -22,7 +22,8 @@ EDGE = 0.12
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
 _LEAST_SHARE = 0.8
-_LEAST_LONG = 1
+_MOST_SEPARATORS = 2
+"""Maximum number of rules across columns; more are those of a table or a form."""
 
 
 @dataclass(slots=True)
@@ -35,55 +36,45 @@ class LaidOutPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _PageTables:
-    """A page with its drawn tables, by the `id` of the segment that represents each table."""
+class _Gutter:
+    """An empty strip between two columns, and what proves that an area beside it is columns.
 
-    text: PageText
-    tables: Mapping[int, TextTable]
+    Areas end at `rules` that cross the strip; an area without proof may be a table. Prose in both
+    columns of the page proves all areas.
+    """
 
-    def show_cells(self, segments: Sequence[Segment], at: float | None = None) -> list[Segment]:
-        """Return the segments, including those in tables; a table that crosses the position `at` is
-        one segment.
-        """
-        shown: list[Segment] = []
-        for segment in segments:
-            table = self.tables.get(id(segment))
-            is_whole = table is None or (at is not None and segment.left < at < segment.right)
-            shown.extend([segment] if is_whole or table is None else table.segments)
-        return shown
+    at: float
+    are_columns: Callable[[Sequence[Segment], Sequence[Segment]], bool]
+    rules: Sequence[DrawnRule] = ()
 
 
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
-    tables: Mapping[int, TextTable] = {}
     notes: Sequence[list[Segment]] = ()
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        tables, segments = take_tables(number, segments, text.strokes)
-        for table in tables.values():
-            table.fills_page = fills_page(table.lowest, text.height)
-        notes, segments = take_notes(segments, tables, text.rules, EDGE * text.height)
-        groups = _split_columns(segments, _PageTables(text, tables), depth=2)
+        segments = take_tables(segments, text.strokes)
+        notes, segments = take_notes(segments, text.rules, EDGE * text.height)
+        groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
     for group in groups:
-        lines += _find_lines_of(group, number, tables)
+        lines += _find_lines_of(group, number)
     for note in notes:
-        place_note(lines, _find_lines_of(note, number, {}))
+        place_note(lines, _find_lines_of(note, number))
     return LaidOutPage(number, text, lines)
 
 
-def _find_lines_of(
-    group: Sequence[Segment], number: int, tables: Mapping[int, TextTable]
-) -> list[Line]:
+def _find_lines_of(group: Sequence[Segment], number: int) -> list[Line]:
     column = (min(line.left for line in group), max(line.right for line in group))
     lines = []
-    for line in find_lines(group, tables):
-        frame = line.table if line.table is not None and not line.table.rows else None
-        for own in [line] if frame is None else find_lines(frame.segments):
-            own.column, own.page = column if frame is None else frame.columns[0], number
-            lines.append(own)
+    for line in find_lines(group):
+        line.column = column
+        parts = [line]
+        if (table := line.table) is not None and not table.rows:
+            parts = [replace(part, column=table.columns[0]) for part in find_lines(table.segments)]
+        lines += [replace(part, page=number) for part in parts]
     return lines
 
 
@@ -117,105 +108,132 @@ def _follow_tags(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
     return (groups[number] for number in sorted(groups))
 
 
-def _split_columns(
-    segments: list[Segment], page: "_PageTables", depth: int
-) -> Iterator[list[Segment]]:
+def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; text that crosses a gutter separates column
     areas.
-
-    In columns of prose with figures, an area without prose is not split: it may be a table.
     """
     gutter = _find_gutter(segments, page) if depth else None
-    has_figures = depth > 0 and gutter is None
-    if has_figures:
-        gutter = _find_gutter(segments, page, has_figures=True)
     if gutter is None:
         yield from [segments] if segments else []
         return
-    area: list[Segment] = []
     whole: list[Segment] = []
-    for segment in (*sorted(segments, key=lambda one: -one.base), None):
-        if segment is not None and not segment.left < gutter < segment.right:
-            area.append(segment)
-            continue
-        if has_figures and not _divides(page.show_cells(area), gutter, has_figures=True):
-            whole += area
-        else:
-            yield from [whole] if whole else []
-            left = [one for one in area if one.right <= gutter]
-            right = [one for one in area if one.left >= gutter]
-            yield from _split_columns(left, page, depth - 1)
-            yield from _split_columns(right, page, depth - 1)
+    for area, crossing in _list_areas(segments, gutter.rules, gutter.at):
+        sides = _part(area, gutter.at)
+        shown = _part(_show_cells(area, gutter.at), gutter.at)
+        if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
+            for group in (whole, *sides):
+                yield from _split_columns(group, page, depth - 1)
             whole = []
-        whole += [segment] if segment is not None else []
-        area = []
-    yield from [whole] if whole else []
+        else:
+            whole += area
+        whole += crossing
+    yield from _split_columns(whole, page, depth - 1)
 
 
-def _find_gutter(
-    segments: Sequence[Segment], page: "_PageTables", *, has_figures: bool = False
-) -> float | None:
-    """Return the middle of an empty strip between two columns, or None.
-
-    Either both columns are prose, or one is, and the lines of the other are positioned
-    independently. With `has_figures`, both columns are prose with figures or tables between.
+def _show_cells(segments: Iterable[Segment], at: float | None = None) -> list[Segment]:
+    """Return the segments, including those in tables; a table that crosses the position `at` is one
+    segment.
     """
-    if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
+    shown: list[Segment] = []
+    for one in segments:
+        is_whole = at is not None and one.left < at < one.right
+        shown += one.table.segments if isinstance(one, DrawnTable) and not is_whole else [one]
+    return shown
+
+
+def _list_areas(
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
+) -> Iterator[tuple[list[Segment], list[Segment]]]:
+    """Yield from above to below the segments beside a position, in areas between the rules and the
+    segments that cross it, each with the segment below it.
+    """
+    area: list[Segment] = []
+    for segment in sorted(segments, key=lambda one: -one.base):
+        if area and any(segment.base < rule.base <= area[-1].base for rule in rules):
+            yield area, []
+            area = []
+        if segment.left < at < segment.right:
+            yield area, [segment]
+            area = []
+        else:
+            area.append(segment)
+    yield area, []
+
+
+def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[Segment]]:
+    """Return the segments on both sides of a position."""
+    left = [segment for segment in segments if segment.right <= at]
+    return left, [segment for segment in segments if segment.left >= at]
+
+
+def _find_gutter(segments: Sequence[Segment], page: PageText) -> _Gutter | None:
+    """Return an empty strip between two columns, or None.
+
+    Either both columns are prose, or the lines of both are placed independently in an area, or both
+    have prose with figures or tables between.
+    """
+    left = min((segment.left for segment in segments), default=0.0)
+    width = max((segment.right for segment in segments), default=0.0) - left
+    if len(_show_cells(segments)) < 2 * _LEAST_SIDE or width < page.width * 0.4:
         return None
-    first = min(segment.left for segment in segments)
-    last = max(segment.right for segment in segments)
-    if last - first < page.text.width * 0.4:
-        return None
-    best: tuple[int, float] | None = None
-    bare = [segment for segment in segments if id(segment) not in page.tables]
-    step = max((last - first) / 100, 1.0)
-    at = first + (last - first) * 0.25
-    while at < first + (last - first) * 0.75:
-        shown = page.show_cells(segments, at)
+    bare = [segment for segment in segments if not isinstance(segment, DrawnTable)]
+    lowest, highest = (edge(one.base for one in segments) for edge in (min, max))
+    found: list[tuple[int, int, _Gutter]] = []
+    for at in (left + width * step / 100 for step in range(25, 75)):
+        shown = _show_cells(segments, at)
         crossing = sum(segment.left < at < segment.right for segment in shown)
-        is_better = crossing * 5 <= len(shown) and (best is None or crossing < best[0])
-        if is_better and (
-            _divides(shown, at, has_figures=has_figures)
-            or _divides(bare, at, has_figures=has_figures)
-            or (not crossing and not has_figures and _parts(shown, at, page.text))
+        rules = [
+            rule for rule in page.rules
+            if rule.left < at < rule.right and lowest < rule.base < highest
+        ]  # fmt: skip
+        sides = (_part(shown, at), _part(bare, at))
+        if crossing * 5 > len(shown):
+            continue
+        if any(_are_prose(*side) for side in sides):
+            found.append((0, crossing, _Gutter(at, _are_prose)))
+        elif len(rules) <= _MOST_SEPARATORS and any(
+            _are_independent(*_part(_show_cells(area, at), at))
+            for area, _ in _list_areas(segments, rules, at)
         ):
-            best = (crossing, at)
-        at += step
-    return None if best is None else best[1]
+            found.append((0, crossing, _Gutter(at, _are_independent, rules)))
+        elif any(_hold_prose(*side) for side in sides):
+            found.append((1, crossing, _Gutter(at, _hold_prose)))
+    best = min(found, key=lambda one: (*one[:2], len(one[2].rules)), default=None)
+    return None if best is None else best[2]
 
 
-def _divides(segments: Sequence[Segment], at: float, *, has_figures: bool) -> bool:
-    sides = (
-        [segment for segment in segments if segment.right <= at],
-        [segment for segment in segments if segment.left >= at],
-    )
-    return all(_is_prose(side, has_figures=has_figures) for side in sides)
+def _are_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    return _is_prose(left) and _is_prose(right)
 
 
-def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
-    """Return True if two columns are not table cells; at most one of them may be prose.
+def _hold_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    return _is_prose(left, has_figures=True) and _is_prose(right, has_figures=True)
+
+
+def _are_independent(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+    """Return True if two columns are not table cells, because their lines are placed independently.
 
     Cells of a row share a baseline or the rules between the rows. A column that contains a table
     has lines between those of the other column, and rules that end before it.
     """
-    if any(rule.left < at < rule.right for rule in page.rules):
-        return False
-    left = [segment for segment in segments if segment.right <= at]
-    right = [segment for segment in segments if segment.left >= at]
-    if _is_prose(left):
-        return _is_independent(right, left)
-    if _is_prose(right):
-        return _is_independent(left, right)
-    return _is_independent(left, right) and _is_independent(right, left)
+    if _is_independent(left, right):
+        return _is_prose(right) or _is_independent(right, left)
+    return _is_prose(left) and _is_independent(right, left)
 
 
-def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
-    """Return whether a side has long lines, and few lines at the height of a line of the prose."""
-    if sum(len(segment.text) >= _LEAST_LETTERS for segment in side) < _LEAST_LONG:
-        return False
-    bases = {round(segment.base) for segment in side}
-    beside = sum(any(abs(segment.base - base) < 1.5 for segment in prose) for base in bases)
-    return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
+def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
+    """Return whether a side has long lines, and few lines at the height of a line of the other.
+
+    Lines that mostly begin with values may belong to labels on the other side.
+    """
+    starts = {round(one.base): one for one in sorted(side, key=lambda one: -one.left)}
+    beside = sum(any(abs(segment.base - base) < 1.5 for segment in other) for base in starts)
+    return (
+        any(len(segment.text) >= _LEAST_LETTERS for segment in side)
+        and 2 * sum(is_value(one.text) for one in starts.values()) <= len(starts)
+        and len(starts) >= 2 * _LEAST_SIDE
+        and beside * 5 <= len(starts) * 2
+    )
 
 
 def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:

@@ -1,11 +1,11 @@
 """Finds notes beside prose, such as those in a margin, so that no line is made of both."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
-from knowledge.documents.pdf.text_lines import Line
+from knowledge.documents.pdf.text_lines import DrawnTable, Line
 
 _LEAST_DIFFERENCE = 0.08
 """Least difference between the sizes of a note and of the prose, relative to the prose."""
@@ -28,14 +28,11 @@ _ENDS = (".", "!", "?", ":")
 
 
 def take_notes(
-    segments: Sequence[Segment],
-    tables: Container[int],
-    rules: Sequence[DrawnRule],
-    lowest: float,
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], lowest: float
 ) -> tuple[list[list[Segment]], list[Segment]]:
     """Return the notes above the `lowest` position, and the other segments.
 
-    `tables` are the `id` of the segments that represent tables. The lines of a note are in a box or
+    The lines of a note are in a box or
     in another size than the prose at its one side, which goes on above or below it or has other
     baselines. Cells of a table begin on one line and have rules between their rows.
     """
@@ -46,7 +43,7 @@ def take_notes(
     prose = [segment for segment in segments if segment.size == usual]
     others = [
         one for one in segments
-        if id(one) not in tables and abs(one.size - usual) >= _LEAST_DIFFERENCE * usual
+        if not isinstance(one, DrawnTable) and abs(one.size - usual) >= _LEAST_DIFFERENCE * usual
     ]  # fmt: skip
     if len(others) > _MOST_OTHERS:
         return [], list(segments)
@@ -55,7 +52,7 @@ def take_notes(
         if len(stack) >= _LEAST_LINES
         and sum(len(one.text) for one in stack) >= _LETTERS_OF_NOTE * len(stack)
     ]  # fmt: skip
-    framed = _list_framed([one for one in segments if id(one) not in tables], rules)
+    framed = _list_framed([one for one in segments if not isinstance(one, DrawnTable)], rules)
     notes = [
         stack for stack in (*framed, *stacks)
         if stack[0].base > lowest and _is_note(stack, segments, prose, rules)

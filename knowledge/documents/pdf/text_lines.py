@@ -1,10 +1,12 @@
 """Puts the segments of a text into lines, and joins lines to a text."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from itertools import pairwise
 
+from knowledge.documents.notation import strike
 from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
 from knowledge.documents.pdf.reading_direction import begins_right
@@ -27,14 +29,13 @@ _REST_OF_NUMBER = re.compile(r"\d(?![\d.,]*-(?!\S))")
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
+_GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _STRUCK = "~~"
 _LEAST_PART = 3
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LABEL_AND_VALUE = 2
 _LEAST_BESIDE = 2
-_LOWER_MARGIN = 0.2
-"""Of the height of a page."""
 _SPACE = 0.25
 _ALIGNED = 0.3
 """How far apart, in sizes, the left edges of a label's lines may be."""
@@ -45,17 +46,17 @@ _PADDING = 2.0
 class TextTable:
     """The rows of a table on one page, its column edges, and its lowest line.
 
-    A drawn table has its segments. `fills_page`: it ends where the page has no room for more rows.
-    `unclear` are its lines in reading order, if its columns cannot be determined.
+    A drawn table has its segments. `unclear` are its lines in reading order, if its columns cannot
+    be determined. `fills_page`: it ends where its page has no room for more rows.
     """
 
-    page: int
     columns: list[tuple[float, float]]
     rows: list[list[Cell]]
-    lowest: float = 0.0
+    lowest: float
     segments: list[Segment] = field(default_factory=list)
-    fills_page: bool = False
     unclear: Sequence[str] = ()
+    page: int = 0
+    fills_page: bool = False
 
     @property
     def has_header(self) -> bool:
@@ -71,18 +72,31 @@ class TextTable:
 
 
 @dataclass(slots=True)
+class DrawnTable(Segment):
+    """A drawn table, in the place of the segments in it."""
+
+    table: TextTable = field(kw_only=True)
+
+
+@dataclass(slots=True)
 class Line:
     """Segments on one baseline of a column, from left to right; or all of a drawn table."""
 
     segments: list[Segment]
     column: tuple[float, float] = (0.0, 0.0)
     page: int = 0
-    table: TextTable | None = None
+
+    @property
+    def table(self) -> TextTable | None:
+        """The drawn table that the line represents."""
+        first = self.segments[0]
+        return first.table if isinstance(first, DrawnTable) else None
 
     @property
     def text(self) -> str:
-        """The line as text; wide gaps are one space."""
-        return " ".join(segment.text for segment in self.segments)
+        """The line as text; wide gaps are one space, or a semicolon between two numbers."""
+        text = "\n".join(segment.text for segment in self.segments)
+        return _GAP_IN_NUMBERS.sub("; ", text).replace("\n", " ")
 
     @property
     def tag(self) -> Tag | None:
@@ -110,31 +124,27 @@ class Line:
         return all(segment.is_bold for segment in self.segments)
 
     @property
+    def has_values(self) -> bool:
+        """Whether the line has values beside each other or beside a label."""
+        return any(is_value(segment.text) for segment in self.segments[1:])
+
+    @property
     def is_code(self) -> bool:
         """Whether the whole line is set in a typeface of code."""
         return all(segment.is_code for segment in self.segments)
 
 
-def find_lines(
-    segments: Sequence[Segment], tables: Mapping[int, TextTable] = MappingProxyType({})
-) -> Iterator[Line]:
-    """Yield the lines of segments, from top to bottom.
-
-    `tables` are represented by segments, by `id` of the segment.
-    """
+def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
+    """Yield the lines of segments, from top to bottom."""
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
-        table = tables.get(id(segment))
-        is_below = held and held[0].base - segment.base > _BASELINE * min(
-            held[0].size, segment.size
-        )
-        if held and (table is not None or is_below):
+        is_table = any(isinstance(one, DrawnTable) for one in (segment, *held[:1]))
+        if held and (
+            is_table or held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size)
+        ):
             yield Line(_join_label(_put_in_order(held)))
             held = []
-        if table is not None:
-            yield Line([segment], table=table)
-        else:
-            held.append(segment)
+        held.append(segment)
     if held:
         yield Line(_join_label(_put_in_order(held)))
 
@@ -190,6 +200,21 @@ def join_lines(lines: Iterable[str]) -> str:
     return text.rstrip("\u00ad")
 
 
+def join_cell(lines: Sequence[Line], right: float) -> str:
+    """Return the lines of a cell as one text, with a break between numbers below each other.
+
+    `right` is where lines of the cell end.
+    """
+    texts = [line.text for line in lines[:1]]
+    for above, line in pairwise(lines):
+        one, other = above.segments[-1], line.segments[0]
+        is_number = one.text[-1:].isdigit() and other.text[:1].isdigit()
+        are_values = is_value(one.text) and is_value(other.text)
+        is_apart = is_number and (are_values or not is_wrapped(one, other, right))
+        texts.append(f"\n{line.text}" if is_apart else line.text)
+    return join_lines(texts)
+
+
 def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield blocks without soft hyphens: the other words of the document tell compounds apart.
 
@@ -225,11 +250,6 @@ def merge_intervals(intervals: Iterable[tuple[float, float]]) -> list[tuple[floa
         else:
             merged.append((left, right))
     return merged
-
-
-def fills_page(lowest: float, height: float) -> bool:
-    """Return whether a table whose lowest line is at this height reaches the end of its page."""
-    return lowest < _LOWER_MARGIN * height
 
 
 def continue_table(before: TextTable, table: TextTable) -> TextTable:
@@ -277,6 +297,43 @@ def hold_values_beside(lines: Iterable[Sequence[Segment]]) -> bool:
         len(line) > 1 and all(is_value(segment.text) for segment in line) for line in lines
     )
     return beside >= _LEAST_BESIDE
+
+
+def strike_row(cells: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the cells of a row; if their first lines are struck out, so are the others.
+
+    A row is struck out by one line. If all of its cells have other lines, these replace the text.
+    """
+    filled = [cell for cell in cells if cell]
+    is_struck = len(filled) > 1 and all(_is_struck(cell[0]) for cell in filled)
+    if not is_struck or all(len(cell) > 1 for cell in filled):
+        return [list(cell) for cell in cells]
+    return [[line if _is_struck(line) else _strike(line) for line in cell] for cell in cells]
+
+
+def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
+    """Return whether columns with equal headers are below the head of a group, which is above only
+    one of its columns.
+
+    `heads` are the lines of a header, each with the texts in every column.
+    """
+    lines = [cells for cells in heads if any(cells[1:])]
+    names = Counter(
+        join_lines(one.text for cell in cells for one in cell)
+        for cells in list(zip(*lines, strict=True))[1:]
+        if cells[-1] and not all(cells[:-1])
+    )
+    return names.total() > len(names)
+
+
+def _is_struck(line: Line) -> bool:
+    ends = line.segments[0].text, line.segments[-1].text
+    return ends[0].startswith(_STRUCK) and ends[1].endswith(_STRUCK)
+
+
+def _strike(line: Line) -> Line:
+    bare = [replace(one, text=one.text.replace(_STRUCK, "")) for one in line.segments]
+    return replace(line, segments=[replace(one, text=strike(one.text)) for one in bare])
 
 
 def _put_in_order(segments: Sequence[Segment]) -> list[Segment]:

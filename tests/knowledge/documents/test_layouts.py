@@ -131,7 +131,7 @@ def test_lines_that_begin_with_a_sign_of_no_width_are_no_table() -> None:
     canvas.save()
 
     (block,) = read(file.getvalue()).blocks
-    assert block.text.count("The valve opens at six bar and\ncloses at four bar again.") == 2
+    assert block.text.count("The valve opens at six bar and closes at four bar again.") == 2
 
 
 def test_justified_lines_of_two_words_are_no_table() -> None:

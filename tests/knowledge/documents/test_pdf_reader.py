@@ -173,7 +173,7 @@ def test_a_table_without_clear_columns_is_shown_as_its_lines_and_listed() -> Non
     page = pdf.read(file.getvalue(), "a.pdf")
 
     assert [block.text for block in page.blocks] == [
-        "Alder 105 207\nBirch 115 217\nCedar 125 227\nElm 135 237"
+        "Alder 105; 207\nBirch 115; 217\nCedar 125; 227\nElm 135; 237"
     ]
     assert [(left_out.what, left_out.names) for left_out in page.left_out] == [
         ("table structure", ("page 1",))
@@ -491,7 +491,7 @@ def test_a_fault_in_a_table_costs_its_columns_and_not_its_lines(
     blocks = list(write_blocks([LaidOutPage(1, PageText(600, 800), lines)], {}, left_out))
 
     assert " ".join(block.text for block in blocks).split() == [
-        "Wood", "2024", "2025", "Alder", "105", "207", "Elm", "135", "237"
+        "Wood", "2024;", "2025", "Alder", "105;", "207", "Elm", "135;", "237"
     ]  # fmt: skip
     assert [(part.what, part.count, part.names) for part in left_out.list()] == [
         ("table structure", 1, ("page 1",)),

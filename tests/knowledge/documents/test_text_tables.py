@@ -1,0 +1,177 @@
+"""Tables of a PDF without drawn cells, and lines that are beside or below each other."""
+
+import io
+from collections.abc import Iterable, Sequence
+
+import pytest
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
+
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.pdf import pdf_reader
+
+Text = tuple[float, float, str]
+"""The place of a text from the left and from below, and the text; bold if it begins with `*`."""
+
+
+def print_texts(
+    texts: Iterable[Text],
+    rules: Sequence[tuple[float, float, float]] = (),
+    size: float = 9,
+    grid: float = 0,
+) -> Page:
+    """Return the page that is read from texts and rules (left, right and place from below).
+
+    At `grid`, and at both ends of the first rule, there are vertical lines between the rules.
+    """
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    for left, base, text in texts:
+        canvas.setFont("Helvetica-Bold" if text.startswith("*") else "Helvetica", size)
+        canvas.drawString(left, base, text.removeprefix("*"))
+    for left, right, base in rules:
+        canvas.line(left, base, right, base)
+    for left in (*rules[0][:2], grid) if grid else ():
+        canvas.line(left, rules[0][2], left, rules[-1][2])
+    canvas.save()
+    return pdf_reader.read(file.getvalue(), "a.pdf")
+
+
+def place(rows: Sequence[Sequence[str]], lefts: Sequence[float], pitch: float = 16) -> list[Text]:
+    """Return the texts of rows below 700 points."""
+    return [
+        (left, 700 - pitch * at, text)
+        for at, row in enumerate(rows)
+        for left, text in zip(lefts, row, strict=False)
+        if text
+    ]
+
+
+def list_tables(page: Page) -> list[list[str]]:
+    return [block.text.split("\n") for block in page.blocks if block.kind is BlockKind.TABLE]
+
+
+def test_notes_below_items_and_a_column_without_values_stay_in_the_table_of_an_invoice() -> None:
+    lefts = (40, 300, 360, 420, 500)
+    texts: list[Text] = [(40, 720, "Mill Street 5"), (420, 720, "No. 4711"), (40, 708, "Nantes")]
+    texts += [(left, 690, f"*{text}") for left, text in zip(
+        lefts, ("Article", "Quantity", "Price", "Rebate %", "Amount"), strict=True)]  # fmt: skip
+    items = [("White paint", "12", "48.90", "586.80", "ref. PA-10"),
+             ("Primer", "6", "31.50", "189.00", "14.5 h at 42.00"),
+             ("Roller", "20", "4.35", "87.00", "delivered in May")]  # fmt: skip
+    for at, (name, count, price, amount, note) in enumerate(items):
+        base = 672 - 28 * at
+        row = (name, count, price, "", amount)
+        texts += [(left, base, text) for left, text in zip(lefts, row, strict=True) if text]
+        texts.append((46, base - 11, note))
+    texts += [(40, 588, "Brush"), (300, 588, "4"), (360, 588, "2.15"), (500, 588, "8.60")]
+
+    page = print_texts(texts, [(39, 556, 687)])
+
+    assert list_tables(page)[-1] == [
+        "| Article | Quantity | Price | Rebate % | Amount |",
+        "|---|---|---|---|---|",
+        "| White paint ref. PA-10 | 12 | 48.90 |  | 586.80 |",
+        "| Primer 14.5 h at 42.00 | 6 | 31.50 |  | 189.00 |",
+        "| Roller delivered in May | 20 | 4.35 |  | 87.00 |",
+        "| Brush | 4 | 2.15 |  | 8.60 |",
+    ]
+
+
+@pytest.mark.parametrize(("groups", "is_clear"), [((198, 318), True), ((165, 285), False)])
+def test_the_head_of_a_group_is_in_all_of_its_columns_or_the_table_is_shown_as_lines(
+    groups: tuple[int, int], is_clear: bool
+) -> None:
+    lefts = (50, 170, 230, 290, 350)
+    rows = [("Town", "Men", "Women", "Men", "Women"), ("Atri", "7", "9", "8", "11"),
+            ("Campli", "3", "5", "4", "6"), ("Canzano", "2", "1", "1", "2")]  # fmt: skip
+    heads = [(left, 712.0, text) for left, text in zip(groups, ("2023", "2024"), strict=True)]
+
+    page = print_texts([*heads, *place(rows, lefts, 12)])
+
+    if is_clear:
+        assert list_tables(page)[0][0] == (
+            "| Town | 2023 Men | 2023 Women | 2024 Men | 2024 Women |"
+        )
+    else:
+        assert list_tables(page) == []
+        assert "Atri 7; 9; 8; 11" in page.content
+        assert [part.what for part in page.left_out] == ["table structure"]
+
+
+def test_columns_of_rows_stay_apart_below_a_text_that_spans_them() -> None:
+    rows = [("Rate", "Use", "Price"), ("D 01", "household", "2.39"), ("D 02", "workshop", "1.98"),
+            ("D 25", "heating", "2.10"), ("Tax of electricity", "", "0.28")]  # fmt: skip
+
+    page = print_texts(place(rows, (50, 100, 200)))
+
+    assert list_tables(page)[0][2:4] == [
+        "| D 01 | household | 2.39 |",
+        "| D 02 | workshop | 1.98 |",
+    ]
+
+
+def test_numbers_in_columns_of_a_line_are_not_one_number() -> None:
+    page = print_texts([(50, 700, "Primer"), (200, 700, "6"), (240, 700, "31.50"), (300, 700, "5")])
+
+    assert page.content.endswith("Primer 6; 31.50; 5")
+
+
+def test_numbers_below_each_other_in_a_cell_are_not_one_number() -> None:
+    rows = [("Substance", "Number"), ("Naphtha", "64742-48-9"), ("", "919-857-5")]
+
+    page = print_texts(
+        place(rows, (55, 155), 12), [(50, 250, at) for at in (712, 696, 670)], grid=150
+    )
+
+    assert list_tables(page)[0][2:] == ["| Naphtha | 64742-48-9; 919-857-5 |"]
+
+
+def test_double_spaced_lines_that_end_early_are_texts_of_their_own() -> None:
+    lines = ["Close the main valve before you begin with the work at the pump, and wait for a",
+             "minute.", "Open the cover.", "Change the seal.", "Close the cover."]  # fmt: skip
+
+    page = print_texts([(50, 700 - 22 * at, line) for at, line in enumerate(lines)])
+
+    assert page.content.split("\n")[-3:] == lines[-3:]
+    assert f"{lines[0]} {lines[1]}" in page.content
+
+
+@pytest.mark.parametrize("has_lines", [False, True])
+def test_all_lines_of_a_row_that_a_line_strikes_out_are_struck_out(has_lines: bool) -> None:
+    rows = [
+        ("Article", "Price"),
+        ("Pump", "410"),
+        ("Hose of rubber", "95"),
+        ("", ""),
+        ("Seal", "7"),
+    ]
+    texts = [*place(rows, (60, 200), 14), (60, 660, "for hot water")]
+    grid = [(50, 260, base) for base in (712, 696, 682, 654, 638)]
+
+    page = print_texts(texts, [(58, 222, 675), *(grid if has_lines else ())])
+
+    assert "| ~~Hose of rubber for hot water~~ | ~~95~~ |" in page.content
+    assert "| Pump | 410 |" in page.content
+
+
+def test_a_page_with_three_columns_above_two_is_read_column_by_column() -> None:
+    entries = {
+        left: [f"Chapter {name} about pumps {at}" for at in range(12)]
+        for left, name in ((40, "A"), (220, "B"), (400, "C"))
+    }
+    texts: list[Text] = [(250, 780, "Table of contents")]
+    for step, (left, lines) in zip((13, 14.5, 16), entries.items(), strict=True):
+        texts += [(left, 740 - step * at, line) for at, line in enumerate(lines)]
+    below = {
+        left: [f"The {name} text goes on in many lines that are long {at}" for at in range(8)]
+        for left, name in ((40, "first"), (310, "second"))
+    }
+    for left, lines in below.items():
+        texts += [(left, 480 - 12 * at, line) for at, line in enumerate(lines)]
+
+    page = print_texts(texts, [(36, 560, 500)], 8)
+
+    words = page.content.replace("\n", " ")
+    places = [words.index(line) for lines in (*entries.values(), *below.values()) for line in lines]
+    assert places == sorted(places)
