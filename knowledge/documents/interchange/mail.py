@@ -27,6 +27,7 @@ from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
+_COMPARISON = re.compile(r"[ \t]{0,3}>[ \t]?\d")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
 _BETWEEN_MESSAGES = re.compile(
     rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"
@@ -317,7 +318,9 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
     depth, is_signature, outer = 0, False, 0
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        match = _QUOTE.match(line)
+        # Below text of the sender, `> 100 kg` is a comparison.
+        is_own = depth == outer and bool(held) and bool(held[-1].strip())
+        match = None if is_own and _COMPARISON.match(line) else _QUOTE.match(line)
         if match is None and _begins_copy(line.strip(), following.strip()):
             # The rest is quoted without marks, behind the header of its message.
             outer = 1

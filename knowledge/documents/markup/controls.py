@@ -1,11 +1,16 @@
-"""Converts the content of controls to text: labels of tabs, values of forms, names of icons."""
+"""Converts controls and symbols to text: labels of tabs, values of forms, names of icons."""
 
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from knowledge.documents.symbols import replace_symbols
+
 _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle], [data-toggle]"
 _TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill]"
+_EXPANDED = ".expand-container > .expand-content[id]"
+"""What the control before it expands in exports of Confluence."""
+_SYMBOLS = "[style*=Wingdings], [face*=Wingdings]"
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
 _MOST = 2000
 _MOST_NODES = 50
@@ -31,10 +36,19 @@ def name_icons(tree: LexborHTMLParser) -> None:
             icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
 
 
-def find_controlled(tree: LexborHTMLParser) -> frozenset[str]:
+def write_symbols(tree: LexborHTMLParser) -> None:
+    """Replace the letters of a typeface of symbols, as programs such as Word write them."""
+    for node in tree.css(_SYMBOLS)[:_MOST]:
+        for text in [part for part in node.iter(include_text=True) if part.tag == "-text"]:
+            text.insert_before(replace_symbols(text.text_content or "", "Wingdings"))
+            text.decompose()
+
+
+def find_controlled(tree: LexborHTMLParser) -> set[str]:
     """Return the ids of the elements that a labelled control expands."""
     labelled = filter(_read_start, tree.css(_CONTROLS)[:_MOST])
-    return frozenset(target for control in labelled for target in _list_targets(control))
+    expanded = {node.attributes.get("id") or "" for node in tree.css(_EXPANDED)[:_MOST]}
+    return expanded.union(target for control in labelled for target in _list_targets(control))
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:

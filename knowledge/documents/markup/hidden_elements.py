@@ -87,7 +87,7 @@ class _Removal:
     def open_panels(self) -> None:
         """Process the panels whose tabs still exist after hidden tabs have been removed."""
         panels, self._panels = self._panels, []
-        controlled = find_controlled(self._tree) if panels else frozenset()
+        controlled = find_controlled(self._tree) if panels else set()
         for panel, outer in panels:
             if _has_tab(panel) or panel.attributes.get("id") in controlled:
                 for child in panel.iter(include_text=True):

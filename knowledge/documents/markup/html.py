@@ -12,7 +12,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.front_matter import list_keywords
-from knowledge.documents.markup.controls import name_icons, place_tabs, write_form_values
+from knowledge.documents.markup.controls import (
+    name_icons,
+    place_tabs,
+    write_form_values,
+    write_symbols,
+)
 from knowledge.documents.markup.hidden_elements import remove_hidden
 from knowledge.documents.markup.style_sheets import STRUCK, FindFile
 from knowledge.documents.notation import (
@@ -214,7 +219,7 @@ class BlockWriter:
         number = read_number(node.attributes.get("value"), before + step)
         self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
-            return "-"
+            return _mark_task(node)
         # docutils states the numbering as a class.
         stated = node.parent.attributes
         names = [part.attributes.get("type") or "" for part in (node, node.parent)]
@@ -274,6 +279,7 @@ def read(
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     name_icons(tree)
+    write_symbols(tree)
     left_out = remove_hidden(tree, find_file, is_book=is_book)
     place_tabs(tree)
     ancestors = find_ancestors(tree)
@@ -305,6 +311,7 @@ def read_fragment(markup: str) -> Fragment:
     refuse_depth(markup)
     tree = LexborHTMLParser(markup)
     name_icons(tree)
+    write_symbols(tree)
     left_out = remove_hidden(tree)
     place_tabs(tree)
     write_form_values(tree)
@@ -501,6 +508,14 @@ def _is_struck(node: LexborNode) -> bool:
     if node.tag in _STRUCK or "text-decoration" in style:
         return node.tag in _STRUCK or STRUCK in style
     return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
+
+
+def _mark_task(item: LexborNode) -> str:
+    """Return the marker of an item without a number; a task of Confluence is done or open."""
+    around = "" if item.parent is None else item.parent.attributes.get("class") or ""
+    if "inline-task-list" not in around.split():
+        return "-"
+    return "- \u2612" if "checked" in (item.attributes.get("class") or "").split() else "- \u2610"
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:

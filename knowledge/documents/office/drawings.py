@@ -12,7 +12,6 @@ from knowledge.documents.notation import (
     write_formula,
 )
 from knowledge.documents.office.number_format import format_number
-from knowledge.documents.office.symbols import replace_symbols
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -24,6 +23,7 @@ from knowledge.documents.office.zipped_xml import (
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, make_item
 from knowledge.documents.readers import read_inner_file
+from knowledge.documents.symbols import replace_symbols
 from knowledge.documents.tables import Cell, write_table
 
 NO_VALUES = "the file stores no values"

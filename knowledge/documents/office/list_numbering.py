@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import write_number
-from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
@@ -15,6 +14,7 @@ from knowledge.documents.office.zipped_xml import (
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.symbols import write_bullet
 
 _PLACEHOLDER = re.compile(r"%([1-9])")
 _DECIMAL = frozenset({"decimal", "decimalZero"})

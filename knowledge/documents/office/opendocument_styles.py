@@ -7,9 +7,9 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span
 from knowledge.documents.office.list_numbering import LEVELS, Level, count_item
-from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.office.zipped_xml import count, find_child, to_number
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.symbols import write_bullet
 
 _OUTLINE = "#outline"
 """The name of the list of headings, which is numbered throughout the document."""

@@ -20,7 +20,6 @@ from knowledge.documents.office.shapes import (
     order_shapes,
     remove_invisible_text,
 )
-from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     count,
@@ -35,6 +34,7 @@ from knowledge.documents.office.zipped_xml import (
     write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make_item
+from knowledge.documents.symbols import write_bullet
 from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import Cell, write_table
 

@@ -12,7 +12,6 @@ from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span, join_spans, keep_lines
 from knowledge.documents.office.drawings import write_omml
-from knowledge.documents.office.symbols import find_symbol, replace_symbols
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     find_child,
@@ -23,6 +22,7 @@ from knowledge.documents.office.zipped_xml import (
     to_number,
 )
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.symbols import find_symbol, replace_symbols
 
 DELETED = frozenset({"del", "moveFrom"})
 HIDDEN = "formatted as hidden text"

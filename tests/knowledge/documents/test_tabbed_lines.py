@@ -11,8 +11,8 @@ from docx.shared import Cm
 from knowledge.documents.office import docx as docx_reader
 from knowledge.documents.office import opendocument
 from knowledge.documents.office import pptx as pptx_reader
-from knowledge.documents.office.symbols import write_bullet
 from knowledge.documents.page import Page
+from knowledge.documents.symbols import write_bullet
 from knowledge.documents.tables import Cell, write_table
 
 

@@ -165,6 +165,16 @@ def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
     assert any("Posten" in word for word in texts)
 
 
+def test_a_comparison_below_text_of_the_sender_is_no_quotation() -> None:
+    text = "Freight rates:\nup to 100 kg: 890\n> 100 kg: 1240\n> 500 kg: on request\n\n> 3 days?\n"
+
+    page = mail.read(bytes(message("Rates", text)), "a.eml")
+
+    assert [block.text for block in page.blocks[2:]] == [
+        "Freight rates:\nup to 100 kg: 890\n> 100 kg: 1240\n> 500 kg: on request", "3 days?",
+    ]  # fmt: skip
+
+
 def test_an_answer_between_quoted_lines_keeps_them() -> None:
     data = bytes(message("Re: Couriers", "> Which courier?\n\nPosten.\n"))
 

@@ -560,3 +560,17 @@ def test_counters_of_deep_lists_and_numbers_of_any_length_cost_no_page() -> None
 
     assert len(deep.content) < 100_000
     assert "Rent" in long.content
+
+
+def test_tasks_symbols_and_expanded_parts_of_html_are_read_as_people_see_them() -> None:
+    page = read(
+        "a.html",
+        "<ul class=inline-task-list><li class=checked>Order<li>Pay</ul>"
+        "<p><span style='font-family:Wingdings'>\u00fe</span> Approved"
+        "<div class=expand-container><div class=expand-control>Holidays</div>"
+        "<div id=e class=expand-content style='display:none'>Double rate: 420.</div></div>",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "- \u2612 Order", "- \u2610 Pay", "\u2611 Approved", "Holidays", "Double rate: 420.",
+    ]  # fmt: skip

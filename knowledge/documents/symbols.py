@@ -1,4 +1,4 @@
-"""Maps the characters of symbol typefaces, which office files store as code points, to Unicode."""
+"""Maps the characters of symbol typefaces, which are stored as codes or letters, to Unicode."""
 
 _SYMBOL = dict(
     zip(
