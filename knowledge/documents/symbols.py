@@ -48,6 +48,8 @@ def replace_symbols(text: str, typeface: str, symbols: str = "") -> str:
     """
     letters = _TYPEFACES.get(typeface.strip().lower(), {})
     symbols = (symbols or typeface).strip().lower()
+    if not letters and symbols not in _TYPEFACES:
+        return text
     return "".join(
         find_symbol(ord(character), symbols)
         if ord(character) in _PRIVATE and symbols in _TYPEFACES

@@ -364,7 +364,8 @@ def _fits(table: Sequence[SheetRow], columns: Sequence[int], last: str) -> bool:
     first = table[0].cells.get(columns[0], "") if columns else ""
     is_code = first != last and _DIGITS.search(last) is not None
     has_same_form = is_code and _DIGITS.sub("#", first) == _DIGITS.sub("#", last)
-    return used <= set(columns) and (has_same_form or any(map(is_value, table[0].cells.values())))
+    has_values = any(map(is_value, table[0].cells.values())) and not first.endswith(":")
+    return used <= set(columns) and (has_same_form or has_values)
 
 
 def _take_header(

@@ -84,7 +84,8 @@ class _WorkbookReader:
         has_fill = self._find(style_id, "Interior", "Pattern") == "Solid"
         fill = self._find(style_id, "Interior", "Color") if has_fill else "#FFFFFF"
         colour = self._find(style_id, "Font", "Color")
-        style = CellStyle(code, is_struck, colour, None if has_conditions else fill)
+        typeface = self._find(style_id, "Font", "FontName") or ""
+        style = CellStyle(code, is_struck, colour, None if has_conditions else fill, typeface)
         runs: Runs = ()
         if data is None:
             self.workbook.left_out.add(*NO_RESULT, cell.get("Formula") is not None)

@@ -16,6 +16,7 @@ from knowledge.documents.office.zipped_xml import (
     write_page_headers,
 )
 from knowledge.documents.page import Block, LeftOutCounts
+from knowledge.documents.symbols import replace_symbols
 from knowledge.documents.tables import (
     MOST_COLUMNS,
     TOO_MANY_COLUMNS,
@@ -47,14 +48,15 @@ string.
 
 @dataclass(frozen=True, slots=True)
 class CellStyle:
-    """The style of a cell: number format, whether the typeface is struck out, and its colour and
-    that of the cell, as in the file; None if it is not known.
+    """The style of a cell: number format, whether the typeface is struck out, its colour and that
+    of the cell, as in the file (None if it is not known), and the name of the typeface.
     """
 
     format: str = ""
     is_struck: bool = False
     colour: object = None
     background: object = None
+    typeface: str = ""
 
     @property
     def is_invisible(self) -> bool:
@@ -152,7 +154,10 @@ class Workbook:
         """
         runs = tuple(runs)
         spans = [
-            run if isinstance(run, Span) else Span(run, is_struck=style.is_struck) for run in runs
+            run
+            if isinstance(run, Span)
+            else Span(replace_symbols(run, style.typeface), is_struck=style.is_struck)
+            for run in runs
         ]
         stated = "".join(span.text for span in spans)
         shown = ""

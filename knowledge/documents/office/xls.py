@@ -108,7 +108,8 @@ class _WorkbookReader:
         backgrounds = {0: _WHITE, 1: colours.get(fill.pattern_colour_index)}
         background = None if parts.may_have_backgrounds else backgrounds.get(fill.fill_pattern)
         is_struck = font is not None and bool(font.struck_out)
-        return CellStyle(code, is_struck, colour, background), style.font_index
+        typeface = "" if font is None else str(font.name)
+        return CellStyle(code, is_struck, colour, background, typeface), style.font_index
 
     def _find_font(self, number: int) -> Any:
         return self._book.font_list[number] if number < len(self._book.font_list) else None

@@ -39,6 +39,7 @@ from knowledge.documents.office.zipped_xml import (
 )
 from knowledge.documents.page import Block, BlockKind, Page
 from knowledge.documents.readers import read_inner_file
+from knowledge.documents.symbols import replace_symbols
 from knowledge.documents.tables import CONDITIONAL
 
 _EXPECTED = "an Excel workbook"
@@ -222,6 +223,7 @@ def _read_runs(item: Element | None) -> "tuple[Span | str, ...]":
         elif name == "r":
             text = "".join(_unescape(part.text or "") for part in child.findall("t"))
             typeface = child.find("rPr")
+            text = replace_symbols(text, get_value(typeface, "rFont") or "")
             script = _SCRIPTS.get(get_value(typeface, "vertAlign") or "", Script.LINE)
             is_plain = typeface is None
             runs.append(text if is_plain else Span(text, script, is_on(typeface, "strike")))
@@ -241,7 +243,7 @@ def _read_styles(styles: Element | None) -> Iterator[CellStyle]:
         for declared in find_children(find_child(styles, "numFmts"), "numFmt")
     }
     fonts = [
-        (is_on(font, "strike"), _read_colour(font.find("color")))
+        (is_on(font, "strike"), _read_colour(font.find("color")), get_value(font, "name") or "")
         for font in find_children(find_child(styles, "fonts"), "font")
     ]
     fills = [
@@ -250,10 +252,10 @@ def _read_styles(styles: Element | None) -> Iterator[CellStyle]:
     ]
     for declared in find_children(find_child(styles, "cellXfs"), "xf"):
         at, filled = to_number(declared.get("fontId")), to_number(declared.get("fillId"))
-        is_struck, colour = fonts[at] if at < len(fonts) else (False, None)
+        is_struck, colour, typeface = fonts[at] if at < len(fonts) else (False, None, "")
         background = fills[filled] if filled < len(fills) else None
         code = find_format(to_number(declared.get("numFmtId")), custom)
-        yield CellStyle(code, is_struck, colour, background)
+        yield CellStyle(code, is_struck, colour, background, typeface)
 
 
 def _read_colour(colour: Element | None) -> str | None:

@@ -245,12 +245,21 @@ def _find_end(pieces: Sequence[Piece], start: int, *, is_arabic: bool) -> int:
         if not pieces[at].is_neutral:
             between = pieces[end:at]
             is_apart = any(piece.has_space for piece in pieces[end : at + 1])
-            has_numbers = pieces[end - 1].is_number or pieces[at].is_number
-            if between and is_apart and has_numbers:
+            numbers = pieces[end - 1].is_number, pieces[at].is_number
+            if between and is_apart and any(numbers):
+                break
+            if between and all(numbers) and all(map(_is_turned, between)):
                 break
             end = at + 1
         at += 1
     return _add_signs(pieces, start, end)
+
+
+def _is_turned(sign: Piece) -> bool:
+    """Return whether a sign between two numbers takes the direction of the line, as a dash does,
+    so that the first one is to the right of it: not a hyphen, a slash, or a point.
+    """
+    return {unicodedata.bidirectional(one) for one in sign.text} == {"ON"}
 
 
 def _add_signs(pieces: Sequence[Piece], start: int, end: int) -> int:

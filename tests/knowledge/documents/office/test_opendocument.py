@@ -464,7 +464,7 @@ def test_a_chart_without_values_is_counted(table: str, shown: str, left_out: int
     assert page.content.startswith("Pumps")
     assert page.content.endswith(shown)
     assert [str(part) for part in page.left_out] == [
-        "1 chart left out (Pumps): the file stores no values of it"
+        "1 chart left out (Pumps): the file stores no values"
     ] * left_out
 
 

@@ -39,6 +39,14 @@ def test_numbers_on_separate_lines_of_a_cell_stay_apart() -> None:
     assert read(workbook).content.endswith("| North wing | 7; 350 |\n| South wing | 1; 20 |")
 
 
+def test_a_letter_in_a_typeface_of_symbols_is_its_symbol() -> None:
+    workbook = workbook_of(("Service", "Included"), ("Flight", "\u00fc"), ("Hotel", "\u00fb"))
+    for cell in ("B2", "B3"):
+        workbook.active[cell].font = Font(name="Wingdings")
+
+    assert read(workbook).content.endswith("| Flight | ✓ |\n| Hotel | ✗ |")
+
+
 def test_a_sheet_is_a_section_whose_rows_stand_below_their_header() -> None:
     rows = [(f"Item {number}", number) for number in range(1, 13)]
 
