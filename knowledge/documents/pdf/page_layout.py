@@ -1,7 +1,7 @@
 """Arranges the segments of a page into lines in reading order."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment
@@ -22,6 +22,9 @@ EDGE = 0.12
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
 _LEAST_SHARE = 0.8
+_LEAST_CELLS = 3
+_FURTHEST_RULE = 2.5
+"""Maximum distance of a row from the rule above or below it, in font sizes."""
 _MOST_SEPARATORS = 2
 """Maximum number of rules across columns; more are those of a table or a form."""
 
@@ -117,7 +120,8 @@ def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Itera
         yield from [segments] if segments else []
         return
     whole: list[Segment] = []
-    for area, crossing in _list_areas(segments, gutter.rules, gutter.at):
+    rows = _find_rows(segments, page.rules, gutter.at)
+    for area, crossing in _list_areas(segments, gutter.rules, gutter.at, rows):
         sides = _part(area, gutter.at)
         shown = _part(_show_cells(area, gutter.at), gutter.at)
         if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
@@ -141,18 +145,37 @@ def _show_cells(segments: Iterable[Segment], at: float | None = None) -> list[Se
     return shown
 
 
-def _list_areas(
+def _find_rows(
     segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
+) -> Collection[int]:
+    """Return the heights in points of the rows of a table that crosses a position: with several
+    texts on a side of it, and a rule through the position above or below.
+    """
+    heights = [rule.base for rule in rules if rule.left < at < rule.right]
+    rows: dict[int, list[Segment]] = {}
+    for segment in segments:
+        rows.setdefault(round(segment.base), []).append(segment)
+    crossing = [
+        base for base, row in rows.items()
+        if len(row) >= _LEAST_CELLS
+        and all(_part(row, at))
+        and any(abs(height - base) < _FURTHEST_RULE * row[0].size for height in heights)
+    ]  # fmt: skip
+    return crossing if len(crossing) > 1 else ()
+
+
+def _list_areas(
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float, rows: Collection[int] = ()
 ) -> Iterator[tuple[list[Segment], list[Segment]]]:
     """Yield from above to below the segments beside a position, in areas between the rules and the
-    segments that cross it, each with the segment below it.
+    segments that cross it, each with the segment below it. Those of `rows` cross it together.
     """
     area: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
         if area and any(segment.base < rule.base <= area[-1].base for rule in rules):
             yield area, []
             area = []
-        if segment.left < at < segment.right:
+        if segment.left < at < segment.right or round(segment.base) in rows:
             yield area, [segment]
             area = []
         else:

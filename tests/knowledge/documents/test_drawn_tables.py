@@ -20,8 +20,8 @@ from reportlab.platypus import (
 
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.pdf.drawn_grids import find_grids
 from knowledge.documents.pdf.page_text import Stroke
-from knowledge.documents.pdf.ruled_tables import find_grids
 from tests.knowledge.documents.layouts import GRID, STYLES, TEXT, build
 
 CENTRED = [*GRID, ("VALIGN", (0, 0), (-1, -1), "MIDDLE")]

@@ -175,3 +175,21 @@ def test_a_page_with_three_columns_above_two_is_read_column_by_column() -> None:
     words = page.content.replace("\n", " ")
     places = [words.index(line) for lines in (*entries.values(), *below.values()) for line in lines]
     assert places == sorted(places)
+
+
+def test_a_table_below_two_columns_of_prose_is_not_divided_between_them() -> None:
+    prose = "The dose depends on the age and the weight of"
+    lines = [(left, 760 - 11 * at, prose) for left in (40, 310) for at in range(8)]
+    rows = [("Age", "Weight", "Mild", "Bad", "Most"), ("1-4", "10 kg", "5 ml", "7.5 ml", "22 ml"),
+            ("5-9", "19 kg", "7 ml", "10 ml", "30 ml")]  # fmt: skip
+    table = [
+        (left, 660 - 18 * at, text)
+        for at, row in enumerate(rows)
+        for left, text in zip((40, 140, 220, 340, 460), row, strict=True)
+    ]
+
+    page = print_texts([*lines, *table], [(36, 540, 653), (36, 540, 635)])
+
+    assert list_tables(page)[0][2:] == [
+        "| 1-4 | 10 kg | 5 ml | 7.5 ml | 22 ml |", "| 5-9 | 19 kg | 7 ml | 10 ml | 30 ml |",
+    ]  # fmt: skip
