@@ -8,7 +8,7 @@ Messages and files inside a message follow it; unreadable ones are counted.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 
@@ -27,7 +27,8 @@ from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
-_COMPARISON = re.compile(r"[ \t]{0,3}>[ \t]?\d")
+# Not the number of a quoted list item.
+_COMPARISON = re.compile(r"[ \t]{0,3}>[ \t]?\d(?!\d{0,2}[.)][ \t])")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
 _BETWEEN_MESSAGES = re.compile(
     rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"
@@ -273,7 +274,7 @@ def _write_moment(name: str, text: str) -> str:
 def _write_plain(
     text: str, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
 ) -> Iterator[Block]:
-    """Yield the paragraphs of plain text, without the quotation marks (`>`)."""
+    """Yield the paragraphs of plain text; quotations below an answer have no marks (`>`)."""
     paragraphs = [
         message_paragraph
         for message_paragraph in _paragraphs(_remove_armour(text, left_out).split("\n"))
@@ -301,7 +302,10 @@ def _write_plain(
             yield Block(BlockKind.HEADING, author, 3)
             author = ""
         lines = "\n".join(paragraph.lines).rstrip()
-        yield from (make_code(lines),) if is_code else plain_text.paragraphs(lines)
+        # Between the answers, a quotation would be read as a statement of the sender.
+        mark = "" if is_answer_first else "> " * paragraph.depth
+        for block in (make_code(lines),) if is_code else plain_text.paragraphs(lines):
+            yield replace(block, text=mark + block.text.replace("\n", f"\n{mark}"))
 
 
 def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
@@ -318,9 +322,8 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
     depth, is_signature, outer = 0, False, 0
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        # Below text of the sender, `> 100 kg` is a comparison.
-        is_own = depth == outer and bool(held) and bool(held[-1].strip())
-        match = None if is_own and _COMPARISON.match(line) else _QUOTE.match(line)
+        is_compared = depth == outer and _COMPARISON.match(line) and _is_own_text(held)
+        match = None if is_compared else _QUOTE.match(line)
         if match is None and _begins_copy(line.strip(), following.strip()):
             # The rest is quoted without marks, behind the header of its message.
             outer = 1
@@ -335,6 +338,15 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
         if not begins:
             held.append(text)
     yield _MessageParagraph(held, depth, is_signature)
+
+
+def _is_own_text(lines: Sequence[str]) -> bool:
+    """Return whether `> 100 kg` in the line below is a comparison, because a sender wrote these
+    lines and does not introduce a quotation, which states a date or an address.
+    """
+    text = "".join(lines).rstrip()
+    introduces = text.endswith(":") and any(sign.isdigit() or sign == "@" for sign in text)
+    return bool(lines) and bool(lines[-1].strip()) and not introduces
 
 
 def _looks_like_code(lines: list[str]) -> bool:

@@ -83,7 +83,7 @@ def test_an_answer_below_what_it_quotes_stays_in_its_section() -> None:
 
     assert [block.level for block in page.blocks] == [2, 0, 0, 0, 0]
     assert [block.text for block in page.blocks[2:]] == [
-        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:", "Which courier?", "Posten.",
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:", "> Which courier?", "Posten.",
     ]  # fmt: skip
 
 
@@ -166,12 +166,16 @@ def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
 
 
 def test_a_comparison_below_text_of_the_sender_is_no_quotation() -> None:
-    text = "Freight rates:\nup to 100 kg: 890\n> 100 kg: 1240\n> 500 kg: on request\n\n> 3 days?\n"
+    text = (
+        "Rates:\n> 100 kg: 1240\n> 500 kg: on request\n\n> 3 days?\n\n"
+        "Dne 1.2.2026 v 10:20 napsal Jan:\n> 12 kusů?\n\nAno.\n> 1) Termín?\nZítra.\n"
+    )
 
     page = mail.read(bytes(message("Rates", text)), "a.eml")
 
     assert [block.text for block in page.blocks[2:]] == [
-        "Freight rates:\nup to 100 kg: 890\n> 100 kg: 1240\n> 500 kg: on request", "3 days?",
+        "Rates:\n> 100 kg: 1240\n> 500 kg: on request", "> 3 days?",
+        "Dne 1.2.2026 v 10:20 napsal Jan:", "> 12 kusů?", "Ano.", "> 1) Termín?", "Zítra.",
     ]  # fmt: skip
 
 
@@ -180,7 +184,7 @@ def test_an_answer_between_quoted_lines_keeps_them() -> None:
 
     page = mail.read(data, "a.eml", keeps_quotations=False)
 
-    assert [block.text for block in page.blocks[2:]] == ["Which courier?", "Posten."]
+    assert [block.text for block in page.blocks[2:]] == ["> Which courier?", "Posten."]
 
 
 def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> None:
