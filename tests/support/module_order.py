@@ -175,7 +175,7 @@ def _read_annotation(text: str) -> Iterator[str]:
         return
     try:
         parsed = ast.parse(text, mode="eval")
-    except (SyntaxError, UnicodeEncodeError):
+    except (SyntaxError, ValueError):
         return
     yield from (name.id for name in ast.walk(parsed) if isinstance(name, ast.Name))
 

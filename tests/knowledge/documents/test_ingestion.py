@@ -300,10 +300,12 @@ def without_rights_of_root() -> Iterator[Path]:
         folder = Path(place)
         folder.chmod(0o755)
         user = os.geteuid()
+        umask = os.umask(0o022)
         try:
             yield folder
         finally:
             os.seteuid(user)
+            os.umask(umask)
             for inner in [*folder.rglob("*")]:
                 inner.chmod(0o755)
 
