@@ -188,20 +188,27 @@ def _write_part(
 ) -> Iterator[Block]:
     if part.kind == "text":
         yield from _write_plain(part.text, seen, left_out, keeps_quotations=keeps_quotations)
-    elif part.kind == "html":
-        page = html.read(part.text.encode(), "")
-        left_out.take(page.left_out)
-        for block in page.blocks:
+    elif part.kind in ("html", "calendar"):
+        for block in _list_blocks(part, left_out):
             if _is_new(block.text, seen):
-                yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
+                yield block
             else:
                 left_out.add(*_REPEATED)
-    elif part.kind == "calendar":
-        yield from (Block(BlockKind.TEXT, text) for text in _write_events(part.text))
     elif part.kind == "message":
         yield Block(BlockKind.HEADING, part.text or "Message", 3)
     else:
         yield from _write_file(part, left_out)
+
+
+def _list_blocks(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:
+    """Yield the blocks of HTML, or the events of a calendar; headings become text."""
+    if part.kind == "calendar":
+        yield from (Block(BlockKind.TEXT, text) for text in _write_events(part.text))
+        return
+    page = html.read(part.text.encode(), "")
+    left_out.take(page.left_out)
+    for block in page.blocks:
+        yield Block(BlockKind.TEXT if block.level else block.kind, block.text)
 
 
 def _write_file(part: MailPart, left_out: LeftOutCounts) -> Iterator[Block]:

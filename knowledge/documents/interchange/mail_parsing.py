@@ -150,7 +150,7 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
-    elif kind in _KINDS and not _is_attachment(part):
+    elif kind in _KINDS and (kind == "text/calendar" or not _is_attachment(part)):
         yield MailPart(_KINDS[kind], _read_text(part))
     elif kind.startswith("multipart/"):
         # Without a boundary that occurs, its parts cannot be distinguished.

@@ -213,6 +213,19 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
 
 
+def test_the_event_in_an_attached_calendar_is_read_once() -> None:
+    event = "BEGIN:VEVENT\nDTSTART:20261107T150000\nSUMMARY:Two rooms\nLOCATION:Kusatsu 386-2\n"
+    calendar = f"BEGIN:VCALENDAR\n{event}END:VEVENT\nEND:VCALENDAR\n".encode()
+    reply = message("Booking", "Confirmed.")
+    for name in ("booking.ics", "again.ics"):
+        reply.add_attachment(calendar, maintype="text", subtype="calendar", filename=name)
+
+    page = mail.read(bytes(reply), "a.eml")
+
+    assert page.content.count("Kusatsu 386-2") == 1
+    assert [(one.what, one.count) for one in page.left_out] == [("repeated paragraph", 1)]
+
+
 def test_a_plain_text_that_only_stands_for_the_html_is_not_read_instead_of_it() -> None:
     made = EmailMessage()
     made["Subject"] = "News"
