@@ -132,7 +132,8 @@ class BlockWriter:
         """Handle the start of an element; return whether to visit its children."""
         tag = node.tag
         if tag == "-text":
-            text = keep_tildes(node.text_content or "")
+            # A line break of the file itself is a space.
+            text = keep_tildes((node.text_content or "").replace("\n", " "))
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))

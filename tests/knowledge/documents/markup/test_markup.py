@@ -574,3 +574,9 @@ def test_tasks_symbols_and_expanded_parts_of_html_are_read_as_people_see_them() 
     assert [block.text for block in page.blocks] == [
         "- \u2612 Order", "- \u2610 Pay", "\u2611 Approved", "Holidays", "Double rate: 420.",
     ]  # fmt: skip
+
+
+def test_a_line_break_of_the_file_itself_does_not_divide_struck_text() -> None:
+    page = read("a.html", "<p>Rent: <s>120.000\n&euro;</s> 95.500 &euro;<p>Old: <s>1<br>2</s>")
+
+    assert page.content == "Rent: ~~120.000 €~~ 95.500 €\n\nOld: ~~1~~\n~~2~~"
