@@ -188,7 +188,9 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
         shown = UNREADABLE if is_unreadable else _show(code)
         ligature = _find_ligature(text_page, index, shapes) if shown in _DOUBTFUL else ""
         shown = ligature or shown
-        glyph = Glyph(shown, left, right, base, face, has_space, has_drawn_space, address)
+        # PDFium adds spaces between the letters of turned text, as if each were a line.
+        is_spaced = has_drawn_space if face.turn else has_space
+        glyph = Glyph(shown, left, right, base, face, is_spaced, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
             glyph.middle = ((bottom + top) / 2 - base) / face.size

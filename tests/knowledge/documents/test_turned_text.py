@@ -172,3 +172,22 @@ def test_days_of_a_calendar_below_each_other_are_rows() -> None:
         f"| {day} | 午前九時から午後五時まで | {at}00 |"
         for at, day in enumerate("月火水木金", start=1)
     ]
+
+
+def test_letters_of_turned_text_that_are_placed_one_by_one_are_words_and_numbers() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.drawString(72, 700, "Duty roster of the house")
+    for left, day in ((240, "Mo 11.05."), (300, "Tu 12.05.")):
+        text = canvas.beginText()
+        base = 560.0
+        for letter in day:
+            text.setTextTransform(0, 1, -1, 0, left, base)
+            text.textOut(letter)
+            base += pdfmetrics.stringWidth(letter, "Helvetica", 12)
+        canvas.drawText(text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "Duty roster of the house\n\nMo 11.05.\n\nTu 12.05."
