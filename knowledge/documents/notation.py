@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
-_TAB_IN_NUMBERS = re.compile(r"(?<=\d)\t{1,20}(?=\d)")
+_TAB_IN_NUMBERS = re.compile(r"(?<=\d)[ ]{0,20}\t[ \t]{0,20}(?=\d)")
 _SLASHES = ("/", "\u2044", "\u2215")
 _PLAIN_SCRIPT = re.compile(
     r"[+\-\u2212]?(?:\d{1,20}(?:[.,]\d{1,20})?|[^\W\d_]|\u221e|\([^()]{1,20}\))\Z"

@@ -15,6 +15,8 @@ from knowledge.documents.tables import Cell, is_value, write_table
 
 _TABS = re.compile(r"\t+")
 _LONGEST_PART = 60
+_MOST_STOPS = 50
+"""Maximum number of tab stops that are columns; each row has a cell for each."""
 _LEAST_ROWS_WITHOUT_VALUES = 3
 
 
@@ -37,7 +39,7 @@ class TabbedLine:
 
     def is_stated(self) -> bool:
         """Return whether there is a stop for each tab."""
-        return self.text.count("\t") <= self.stops
+        return self.text.count("\t") <= min(self.stops, _MOST_STOPS)
 
 
 def are_rows(lines: Sequence[TabbedLine]) -> bool:

@@ -31,6 +31,8 @@ CONDITIONAL = (
 """What is counted for a rule that strikes out cells, by the range to which it applies."""
 
 _MOST_HEADER_ROWS = 3
+_MOST_STACKED = 50
+"""Maximum number of lines of a row that are rows; each repeats the cells of one line."""
 _MOST_INNER_ROWS = 200
 Grid = list[list[str]]
 ROWS_PER_GROUP = 10
@@ -284,7 +286,8 @@ def _part_stacked(row: Sequence[str]) -> Iterable[Sequence[str]]:
     count = max(map(len, cells), default=1)
     stacked = [lines for lines in cells if len(lines) > 1]
     has_values = any(all(map(is_value, lines)) for lines in stacked)
-    if len(stacked) < 2 or not has_values or any(len(lines) != count for lines in stacked):
+    is_even = count <= _MOST_STACKED and all(len(lines) == count for lines in stacked)
+    if len(stacked) < 2 or not has_values or not is_even:
         return (row,)
     return zip(*(lines * count if len(lines) == 1 else lines for lines in cells), strict=True)
 

@@ -1,5 +1,6 @@
 """Converts controls and symbols to text: labels of tabs, values of forms, names of icons."""
 
+import re
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -10,7 +11,11 @@ _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle],
 _TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill]"
 _EXPANDED = ".expand-container > .expand-content[id]"
 """What the control before it expands in exports of Confluence."""
-_SYMBOLS = "[style*=Wingdings], [face*=Wingdings]"
+_SYMBOLS = "[style*=ingdings], font[face]"
+_WINGDINGS = re.compile(
+    r"(?:\A|[;\s])(?:mso-symbol-)?font-family\s{0,9}:\s{0,9}[\"']?wingdings[\"']?\s{0,9}(?:[;,]|\Z)",
+    re.IGNORECASE,
+)
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
 _MOST = 2000
 _MOST_NODES = 50
@@ -37,8 +42,14 @@ def name_icons(tree: LexborHTMLParser) -> None:
 
 
 def write_symbols(tree: LexborHTMLParser) -> None:
-    """Replace the letters of a typeface of symbols, as programs such as Word write them."""
+    """Replace the letters in Wingdings, as programs such as Word write them, by their symbols.
+
+    The first typeface counts; Wingdings 2 and 3 have other symbols.
+    """
     for node in tree.css(_SYMBOLS)[:_MOST]:
+        face = (node.attributes.get("face") or "").partition(",")[0].strip("\"' ").lower()
+        if face != "wingdings" and not _WINGDINGS.search(node.attributes.get("style") or ""):
+            continue
         for text in [part for part in node.iter(include_text=True) if part.tag == "-text"]:
             text.insert_before(replace_symbols(text.text_content or "", "Wingdings"))
             text.decompose()

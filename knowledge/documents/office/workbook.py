@@ -156,7 +156,10 @@ class Workbook:
         spans = [
             run
             if isinstance(run, Span)
-            else Span(replace_symbols(run, style.typeface), is_struck=style.is_struck)
+            else Span(
+                run if is_number else replace_symbols(run, style.typeface),
+                is_struck=style.is_struck,
+            )
             for run in runs
         ]
         stated = "".join(span.text for span in spans)

@@ -1,5 +1,6 @@
 """Arranges the segments of a page into lines in reading order."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,7 +152,7 @@ def _find_rows(
     """Return the heights in points of the rows of a table that crosses a position: with several
     texts on a side of it, and a rule through the position above or below.
     """
-    heights = [rule.base for rule in rules if rule.left < at < rule.right]
+    heights = sorted(rule.base for rule in rules if rule.left < at < rule.right)
     rows: dict[int, list[Segment]] = {}
     for segment in segments:
         rows.setdefault(round(segment.base), []).append(segment)
@@ -159,7 +160,8 @@ def _find_rows(
         base for base, row in rows.items()
         if len(row) >= _LEAST_CELLS
         and all(_part(row, at))
-        and any(abs(height - base) < _FURTHEST_RULE * row[0].size for height in heights)
+        and bisect_left(heights, base - _FURTHEST_RULE * row[0].size)
+        < bisect_right(heights, base + _FURTHEST_RULE * row[0].size)
     ]  # fmt: skip
     return crossing if len(crossing) > 1 else ()
 

@@ -11,8 +11,9 @@ from docx.shared import Cm
 from knowledge.documents.office import docx as docx_reader
 from knowledge.documents.office import opendocument
 from knowledge.documents.office import pptx as pptx_reader
-from knowledge.documents.page import Page
+from knowledge.documents.page import LeftOutCounts, Page
 from knowledge.documents.symbols import write_bullet
+from knowledge.documents.tabbed_lines import TabbedLine, write_tabbed_lines
 from knowledge.documents.tables import Cell, write_table
 
 
@@ -68,7 +69,7 @@ def test_numbered_clauses_and_labels_with_a_tab_are_text(lines: list[str]) -> No
 
 def test_broken_lines_of_a_paragraph_and_of_a_cell_stay_apart() -> None:
     document = docx.Document()
-    add(document, "Mill Street 5\n10115 Berlin", "Room 101\t250")
+    add(document, "Mill Street 5\n10115 Berlin", "Room 101 \t 250")
     table = document.add_table(2, 2)
     table.cell(0, 0).text = "Item"
     cell = table.cell(1, 1)
@@ -88,6 +89,19 @@ def test_values_that_are_stacked_in_cells_stay_beside_their_labels() -> None:
     assert block.text.split("\n")[2:] == [
         "| Rent | 500 |", "| Heating | 80 |", "| Deposit Keys | 3 rents 2; 1 |",
     ]  # fmt: skip
+
+
+def test_what_is_repeated_for_stacked_lines_and_for_tab_stops_is_bounded() -> None:
+    many = "\n".join(["1"] * 5_000)
+    stacked = [(Cell("A"), Cell("B"), Cell("C")), (Cell(many), Cell(many), Cell("note " * 500))]
+    wide = TabbedLine("\t".join("1" * 5_000), stops=5_000)
+    rows = [wide, *[TabbedLine("a\t1", stops=5_000)] * 500]
+
+    sizes = [len(block.text) for block in write_table(stacked)]
+    typed = sum(len(block.text) for block in write_tabbed_lines(rows, LeftOutCounts()))
+
+    assert max(sizes) < 60_000
+    assert typed < 60_000
 
 
 def test_typed_tables_and_broken_lines_of_slides_and_open_documents_are_read_alike() -> None:

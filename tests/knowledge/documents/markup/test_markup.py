@@ -567,12 +567,15 @@ def test_tasks_symbols_and_expanded_parts_of_html_are_read_as_people_see_them() 
         "a.html",
         "<ul class=inline-task-list><li class=checked>Order<li>Pay</ul>"
         "<p><span style='font-family:Wingdings'>\u00fe</span> Approved"
+        "<p><span style='font-family:Arial,Wingdings'>o</span> and"
+        " <span style='font-family:\"Wingdings 2\"'>P</span> stay"
         "<div class=expand-container><div class=expand-control>Holidays</div>"
         "<div id=e class=expand-content style='display:none'>Double rate: 420.</div></div>",
     )
 
     assert [block.text for block in page.blocks] == [
-        "- \u2612 Order", "- \u2610 Pay", "\u2611 Approved", "Holidays", "Double rate: 420.",
+        "- \u2612 Order", "- \u2610 Pay", "\u2611 Approved", "o and P stay", "Holidays",
+        "Double rate: 420.",
     ]  # fmt: skip
 
 

@@ -40,11 +40,12 @@ def test_numbers_on_separate_lines_of_a_cell_stay_apart() -> None:
 
 
 def test_a_letter_in_a_typeface_of_symbols_is_its_symbol() -> None:
-    workbook = workbook_of(("Service", "Included"), ("Flight", "\u00fc"), ("Hotel", "\u00fb"))
-    for cell in ("B2", "B3"):
-        workbook.active[cell].font = Font(name="Wingdings")
+    rows = (("Service", "Included"), ("Flight", "\u00fc"), ("Hotel", "\u00fb"), ("Fee", -5))
+    workbook = workbook_of(*rows)
+    for cell, name in (("B2", "Wingdings"), ("B3", "Wingdings"), ("B4", "Symbol")):
+        workbook.active[cell].font = Font(name=name)
 
-    assert read(workbook).content.endswith("| Flight | ✓ |\n| Hotel | ✗ |")
+    assert read(workbook).content.endswith("| Flight | ✓ |\n| Hotel | ✗ |\n| Fee | -5 |")
 
 
 def test_a_sheet_is_a_section_whose_rows_stand_below_their_header() -> None:
