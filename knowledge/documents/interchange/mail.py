@@ -28,7 +28,7 @@ from knowledge.documents.readers import read_inner_file
 _MOST_MESSAGES = 10_000
 _QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
 # Not the number of a quoted list item.
-_COMPARISON = re.compile(r"[ \t]{0,3}>[ \t]?\d(?!\d{0,2}[.)][ \t])")
+_COMPARISON = re.compile(r"[ \t]{0,3}>=?[ \t]?[$€£¥]?[ \t]?\d(?!\d{0,2}[.)][ \t])")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
 _BETWEEN_MESSAGES = re.compile(
     rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"

@@ -167,14 +167,14 @@ def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
 
 def test_a_comparison_below_text_of_the_sender_is_no_quotation() -> None:
     text = (
-        "Rates:\n> 100 kg: 1240\n> 500 kg: on request\n\n> 3 days?\n\n"
+        "Rates:\n> 100 kg: 1240\n>= €500: on request\n\n> 3 days?\n\n"
         "Dne 1.2.2026 v 10:20 napsal Jan:\n> 12 kusů?\n\nAno.\n> 1) Termín?\nZítra.\n"
     )
 
     page = mail.read(bytes(message("Rates", text)), "a.eml")
 
     assert [block.text for block in page.blocks[2:]] == [
-        "Rates:\n> 100 kg: 1240\n> 500 kg: on request", "> 3 days?",
+        "Rates:\n> 100 kg: 1240\n>= €500: on request", "> 3 days?",
         "Dne 1.2.2026 v 10:20 napsal Jan:", "> 12 kusů?", "Ano.", "> 1) Termín?", "Zítra.",
     ]  # fmt: skip
 
