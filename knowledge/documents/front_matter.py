@@ -1,7 +1,9 @@
-"""Reads the front matter of a page: a short YAML mapping."""
+"""Reads the front matter of a page: a short mapping in YAML, or in TOML between `+++`."""
 
 import re
+import tomllib
 from dataclasses import dataclass, replace
+from datetime import date, time
 
 import yaml
 
@@ -11,15 +13,20 @@ from knowledge.documents.page import BlockKind, LeftOut, Page
 from knowledge.documents.stated_version import parse_stated_version
 
 MAX_CHARACTERS = 16_384
-_FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(
+    r"\A(?:---[ \t]*\n(?P<yaml>.*?)^(?:---|\.\.\.)|\+\+\+[ \t]*\n(?P<toml>.*?)^\+\+\+)"
+    r"[ \t]*(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_FENCES = ("---", "+++")
 _MOST_KEYWORDS = 64
 
-_MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*[:=]", re.IGNORECASE | re.MULTILINE)
 _USED = frozenset(
     {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
     | {"groups", "version"}
 )
-_SETTING = "a single word or number is a setting of the website rather than a statement"
+_SETTING = "a word, a number or a structure is a setting of the website rather than a statement"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
 _SAMPLE_CHARACTERS = 2000
 
@@ -46,6 +53,10 @@ class FrontMatter:
     warnings: tuple[str, ...] = ()
 
 
+_Stated = tuple[dict[object, object], list[tuple[str, str]]]
+"""The values of a front matter, and each as written; structures are empty texts."""
+
+
 class _PlainLoader(yaml.SafeLoader):
     """A safe loader without aliases, because a few aliases can expand to billions of values."""
 
@@ -60,26 +71,17 @@ def take(text: str) -> tuple[FrontMatter, str]:
     match = _FENCED.match(text[: MAX_CHARACTERS + 16])
     if match is None:
         head = text[:MAX_CHARACTERS]
-        is_unclear = head.startswith("---") and _MAY_STATE_GROUPS.search(head) is not None
+        is_unclear = head.startswith(_FENCES) and _MAY_STATE_GROUPS.search(head) is not None
         return FrontMatter(unclear_groups="its front matter is not closed" * is_unclear), text
     rest = text[match.end() :]
-    loader = _PlainLoader(match[1])
+    source = match["yaml"] if match["toml"] is None else match["toml"]
+    read = _read_yaml if match["toml"] is None else _read_toml
     try:
-        node = loader.get_single_node()
-        stated = {} if node is None else loader.construct_document(node)
+        stated, pairs = read(source)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
-        return _ignore(match[1], f"front matter was ignored: {reason}"), rest
-    if not (isinstance(stated, dict) and isinstance(node, yaml.MappingNode | None)):
-        kind = type(stated).__name__
-        warning = f"front matter was ignored: expected a mapping, found {kind}"
-        return _ignore(match[1], warning), rest
-    # As written, because YAML would parse `1.10` as the number 1.1.
-    written = [
-        (clean_text(key.value), " ".join(clean_text(value.value).split()))
-        for key, value in (node.value if node is not None else ())
-        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
-    ]
+        return _ignore(source, f"front matter was ignored: {reason}"), rest
+    written = [(clean_text(name), " ".join(clean_text(value).split())) for name, value in pairs]
     version = next((value for name, value in written if name.casefold() == "version"), "")
     fields = [(name, value) for name, value in written if name.casefold() not in _USED]
     shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
@@ -130,6 +132,30 @@ def make_sample(page: Page) -> str:
             parts.append(block.text[:room])
             room -= len(block.text)
     return "\n".join(parts)
+
+
+def _read_yaml(source: str) -> _Stated:
+    loader = _PlainLoader(source)
+    node = loader.get_single_node()
+    stated = {} if node is None else loader.construct_document(node)
+    if not (isinstance(stated, dict) and isinstance(node, yaml.MappingNode | None)):
+        raise ValueError(f"expected a mapping, found {type(stated).__name__}")
+    # As written, because YAML would parse `1.10` as the number 1.1.
+    return stated, [
+        (key.value, value.value if isinstance(value, yaml.ScalarNode) else "")
+        for key, value in (node.value if node is not None else ())
+        if isinstance(key, yaml.ScalarNode)
+    ]
+
+
+def _read_toml(source: str) -> _Stated:
+    # As written, because 1.10 would be the number 1.1.
+    stated: dict[object, object] = dict(tomllib.loads(source, parse_float=str).items())
+    scalars = (str, int, date, time)
+    return stated, [
+        (str(name), str(value) if isinstance(value, scalars) else "")
+        for name, value in stated.items()
+    ]
 
 
 def _is_statement(value: str) -> bool:

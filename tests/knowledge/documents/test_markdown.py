@@ -33,12 +33,15 @@ def test_headings_without_an_anchor_get_the_usual_slug_once_each() -> None:
     ]
 
 
-def test_front_matter_states_title_description_keywords_language_and_address() -> None:
-    text = (
-        "---\ntitle: Routing\ndescription: How\nkeywords: [a, b]\nlang: de\nurl: /r\n---\n# Other\n"
-    )
-
-    page = markdown.read(text.encode(), "routing.md")
+@pytest.mark.parametrize(
+    "front",
+    [
+        "---\ntitle: Routing\ndescription: How\nkeywords: [a, b]\nlang: de\nurl: /r\n---\n",
+        "+++\ntitle='Routing'\ndescription='How'\ntags=['a', 'b']\nlang='de'\nurl='/r'\n+++\n",
+    ],
+)
+def test_front_matter_states_title_description_keywords_language_and_address(front: str) -> None:
+    page = markdown.read(f"{front}# Other\n".encode(), "routing.md")
 
     assert (page.title, page.description, page.keywords) == ("Routing", "How", ("a", "b"))
     assert (page.language, page.url) == ("de", "/r")
@@ -224,14 +227,19 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
     ]
 
 
-def test_statements_in_front_are_text_and_settings_of_the_website_are_counted() -> None:
-    text = "---\ntitle: VPN\nowner: Team Kappa\nvalid_until: 2026-05-31\nlayout: wide\n---\n# VPN\n"
-
-    page = markdown.read(text.encode(), "a.md")
+@pytest.mark.parametrize(
+    "front",
+    [
+        "---\nowner: Team Kappa\nvalid_until: 2026-05-31\nlayout: wide\nmenu:\n  weight: 3\n---\n",
+        "+++\nowner='Team Kappa'\nvalid_until=2026-05-31\nlayout='wide'\n[menu]\nweight=3\n+++\n",
+    ],
+)
+def test_statements_in_front_are_text_and_settings_of_the_website_are_counted(front: str) -> None:
+    page = markdown.read(f"{front}# VPN\n".encode(), "a.md")
 
     assert page.content == "# VPN\n\nowner: Team Kappa\nvalid_until: 2026-05-31"
     assert [(part.what, part.names) for part in page.left_out] == [
-        ("front matter field", ("layout",))
+        ("front matter field", ("layout", "menu"))
     ]
 
 

@@ -21,10 +21,13 @@ def groups(desk: Desk) -> dict[str, tuple[str, ...]]:
         "groups: hr, sales",
         "Groups:\n  - hr\n  - sales",
         '"groups": [hr, sales]',
+        'groups = ["hr", "sales"]',
+        'Groups = "sales, hr"',
     ],
 )
 async def test_a_page_states_its_groups_in_front(desk: Desk, stated: str) -> None:
-    desk.write("leave.md", f"---\ntitle: Leave\n{stated}\n---\n{PAGE}")
+    fence, title = ("+++", "title = 'Leave'") if " = " in stated else ("---", "title: Leave")
+    desk.write("leave.md", f"{fence}\n{title}\n{stated}\n{fence}\n{PAGE}")
     desk.write("open.md", PAGE)
 
     await desk.ingest()
@@ -44,12 +47,15 @@ async def test_a_page_states_its_groups_in_front(desk: Desk, stated: str) -> Non
         "groups: *hr\n",
         "title: [\ngroups: [hr]\n",
         "- groups\ngroups: [hr]\n",
+        "groups = 3\n",
+        "title =\ngroups = ['hr']\n",
     ],
 )
 async def test_a_page_whose_groups_are_unclear_is_not_read_rather_than_public(
     desk: Desk, front: str
 ) -> None:
-    desk.write("leave.md", f"---\n{front}---\n{PAGE}")
+    fence = "+++" if " = " in front else "---"
+    desk.write("leave.md", f"{fence}\n{front}{fence}\n{PAGE}")
 
     result = await desk.ingest()
 
@@ -61,11 +67,12 @@ async def test_a_page_whose_groups_are_unclear_is_not_read_rather_than_public(
 
 async def test_front_matter_without_an_end_does_not_publish_a_page(desk: Desk) -> None:
     desk.write("leave.md", f"---\ngroups: [hr]\n\n{PAGE}")
+    desk.write("tariffs.md", f"+++\ngroups = ['hr']\n\n{PAGE}")
 
     result = await desk.ingest()
 
     assert desk.index.documents == {}
-    assert len(result.failed) == 1
+    assert len(result.failed) == 2
 
 
 async def test_a_prepared_document_states_its_groups(desk: Desk) -> None:
