@@ -56,6 +56,7 @@ _LONGEST_ATTRIBUTE = 100_000
 _DEEPEST_IN_LINK = 5
 _DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
+_MOST_AROUND = 20
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
 _MOST_LINKS = 5000
@@ -114,13 +115,13 @@ class BlockWriter:
     element.
     """
 
-    def __init__(self, *, has_tables: bool = True) -> None:
+    def __init__(self, *, has_tables: bool = True, is_struck: bool = False) -> None:
         self._anchors = Anchors()
         self._has_tables = has_tables
         self._written: list[Block] = []
         self._text: list[Span] = []
         self._scripts: list[Script] = []
-        self._struck = 0
+        self._struck = int(is_struck)
         self._pictures: list[Picture] = []
         self._is_link = True
         self._lists: list[tuple[int, int]] = []
@@ -449,7 +450,7 @@ def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
 
 
 def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
-    writer = BlockWriter(has_tables=has_tables)
+    writer = BlockWriter(has_tables=has_tables, is_struck=_is_in_struck(root))
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -509,6 +510,16 @@ def _is_struck(node: LexborNode) -> bool:
     if node.tag in _STRUCK or "text-decoration" in style:
         return node.tag in _STRUCK or STRUCK in style
     return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
+
+
+def _is_in_struck(node: LexborNode) -> bool:
+    """Return whether an element around this one, such as the row of a cell, strikes it out."""
+    around = node.parent
+    for _ in range(_MOST_AROUND):
+        if around is None or _is_struck(around):
+            return around is not None
+        around = around.parent
+    return False
 
 
 def _mark_task(item: LexborNode) -> str:

@@ -583,3 +583,19 @@ def test_a_line_break_of_the_file_itself_does_not_divide_struck_text() -> None:
     page = read("a.html", "<p>Rent: <s>120.000\n&euro;</s> 95.500 &euro;<p>Old: <s>1<br>2</s>")
 
     assert page.content == "Rent: ~~120.000 €~~ 95.500 €\n\nOld: ~~1~~\n~~2~~"
+
+
+def test_a_row_or_a_table_that_is_struck_out_strikes_out_its_cells() -> None:
+    page = read(
+        "a.html",
+        "<style>.off td,.gone{text-decoration:line-through}</style>"
+        "<table><tr class=gone><td>Yoga<td>Mon 9:00<tr class=off><td>Zumba<td>Wed 19:00"
+        "<tr><td>Pilates<td>Tue 18:30</table><del><table><tr><td>Judo<td>Fri</table></del>",
+    )
+
+    assert [line for line in page.content.splitlines() if line[:2] == "| " and line[2] != " "] == [
+        "| ~~Yoga~~ | ~~Mon 9:00~~ |",
+        "| ~~Zumba~~ | ~~Wed 19:00~~ |",
+        "| Pilates | Tue 18:30 |",
+        "| ~~Judo~~ | ~~Fri~~ |",
+    ]
