@@ -13,6 +13,7 @@ from knowledge.documents.notation import keep_lines
 from knowledge.documents.office.drawings import read_graphics
 from knowledge.documents.office.list_numbering import Numbering, write_list_number
 from knowledge.documents.office.word_text import (
+    DELETED_REASON,
     HIDDEN,
     NOTES,
     Paragraph,
@@ -250,7 +251,7 @@ class _DocxWriter:
         for row in walk_shown(table, {"tr"}):
             properties = row.find("trPr")
             if find_child(properties, "del") is not None:
-                self._left_out.add("deleted row", "marked as deleted")
+                self._left_out.add("deleted row", DELETED_REASON)
                 continue
             if is_on(properties, "hidden"):
                 self._left_out.add("hidden row", HIDDEN)
@@ -270,7 +271,11 @@ class _DocxWriter:
             yield from unfold_tables(cells, inner)
 
     def _cell(self, element: Element, above: dict[int, str], column: int) -> Cell:
-        if not _is_merged(element, "vMerge"):
+        is_deleted = find_child(element, "tcPr", "cellDel") is not None
+        self._left_out.add("deleted cell", DELETED_REASON, is_deleted)
+        if is_deleted:
+            above[column] = ""
+        elif not _is_merged(element, "vMerge"):
             paragraphs = (child for child in walk_body(element) if child.tag == "p")
             above[column] = "\n".join(filter(None, map(self._cell_line, paragraphs)))
         columns = max(1, to_number(get_value(element, "tcPr", "gridSpan")))

@@ -14,10 +14,12 @@ from knowledge.documents.office.zipped_xml import (
     count,
     end_code,
     find_all,
+    find_first,
     write_page_headers,
 )
 from knowledge.documents.page import Anchors, Block, BlockKind, LeftOutCounts, Picture, make_item
 from knowledge.documents.pictures import decode, hold_picture
+from knowledge.documents.symbols import replace_symbols
 from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import MOST_COLUMNS, Cell, unfold_tables, write_table
 
@@ -122,7 +124,7 @@ class BodyReader:
         for child in parent:
             is_text = child.tag == "p" and not self._lists.depth
             if is_text and self._styles.is_code(child.get("style-name", "")):
-                code.append(join_spans(self._spans(child, PLAIN)))
+                code.append(join_spans(self._spans(child, replace(PLAIN, is_code=True))))
             else:
                 yield from end_code(code)
                 tabbed = len(self._tabbed)
@@ -280,8 +282,8 @@ class BodyReader:
         folder = f"{self._folder}{name}/"
         if f"{folder}content.xml" in self._archive:
             root = self._archive.parse(f"{folder}content.xml")
-        elif (element.tag, len(element)) == ("object", 1):
-            root = element[0]
+        elif (stored := find_first(element, "document", "math")) is not None:
+            root = stored
         else:
             self.left_out.add("embedded file", "the format is not read inside other files")
             return
@@ -321,7 +323,7 @@ class BodyReader:
         spans = list(self._spans(element, style))
         shown = [span for span in spans if not span.is_invisible()]
         self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
-        return clean_text(join_spans(shown))
+        return clean_text(join_spans(map(_show_symbols, shown)))
 
     def _spans(self, element: Element, outer: ColouredSpan) -> Iterator[ColouredSpan]:
         # A line break of the file itself is a space.
@@ -377,6 +379,10 @@ class BodyReader:
             return ", ".join(filter(None, chosen))
         paragraphs = " ".join(map(self._line, control.iter("p")))
         return paragraphs or control.get("current-value") or control.get("value") or label
+
+
+def _show_symbols(span: ColouredSpan) -> ColouredSpan:
+    return replace(span, text=replace_symbols(span.text, span.typeface))
 
 
 def list_rows(table: Element) -> Iterator[tuple[Element, bool]]:

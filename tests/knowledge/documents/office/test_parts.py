@@ -59,7 +59,9 @@ def paragraph(text: str, properties: str = "", run: str = "") -> str:
         ('<w:sym w:font="Wingdings" w:char="F0FC"/>', "✓"),
         ('<w:sym w:font="Unknown" w:char="F0FC"/>', "\ufffd"),
         ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf0b1</w:t>', "±"),
-        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>aé = 45</w:t>', "αé = 45"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol" w:hAnsi="Arial"/></w:rPr><w:t>aé = 4</w:t>', "αé = 4"),
+        ('<w:rPr><w:rFonts w:ascii="Wingdings 2"/></w:rPr><w:t>PO</w:t>', "✓✗"),
+        ("<w:t>~</w:t></w:r><w:r><w:t>~400~~</w:t>", r"\~\~400\~\~"),
         ('<w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked/></w:checkBox>'
          "</w:ffData></w:fldChar>", "☒"),
         ("<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>点</w:t></w:r>"
