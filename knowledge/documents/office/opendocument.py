@@ -221,7 +221,7 @@ class _SlideReader(BodyReader):
         titles: list[str] = []
         below: list[Block] = []
         for shape in (
-            *order_shapes(shown, _find_box),
+            *order_shapes(shown, _find_box, self.left_out, f"slide {number}"),
             *(child for child in notes if child.get("class") not in _FURNITURE),
         ):
             self._base = bases.get(shape, PLAIN)

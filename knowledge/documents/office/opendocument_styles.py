@@ -94,7 +94,8 @@ class Styles:
 
     def find_span(self, family: str, name: str | None, outer: ColouredSpan) -> ColouredSpan:
         """Return a span without text in the typeface of a style, inside of another typeface."""
-        line = self.find(family, name, "text-line-through-style")
+        lines = (self.find(family, name, f"text-line-through-{kind}") for kind in ("style", "type"))
+        line = next(filter(None, lines), None)
         position = (self.find(family, name, "text-position") or "").partition(" ")[0]
         script = outer.script
         if position == "super" or position.rstrip("%").isdecimal():

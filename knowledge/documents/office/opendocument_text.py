@@ -40,6 +40,7 @@ _COUNTED = {
 }
 _FAMILIES = {"p": "paragraph", "h": "paragraph", "table": "table"}
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
+_PLAYED = ("plugin", "applet", "floating-frame")
 _NO_VALUE = ("NaN", "1.#NAN")
 """What programs write in the table of a chart for a point without a value."""
 _CHECKED = {"checked": "\u2612", "true": "\u2612"}
@@ -84,8 +85,7 @@ class BodyReader:
             "numbered-paragraph": self._list,
             "control": self._control,
             "frame": self._frame,
-            "object": self._object,
-            "object-ole": self._object,
+            **dict.fromkeys(("object", "object-ole", *_PLAYED), self._object),
             "list": self._list,
             "table": self._table,
         }
