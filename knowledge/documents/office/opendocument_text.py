@@ -31,8 +31,8 @@ DRAWN = frozenset(
     | {"ellipse", "page-thumbnail", "caption", "connector", "custom-shape"}
 )
 _LEFT_OUT = frozenset(
-    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "title", "desc"}
-    | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
+    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "hidden-paragraph"}
+    | {"sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _COUNTED = {
     "annotation": ("comment", "comments of reviewers are not text of the document"),

@@ -41,6 +41,13 @@ class Box(NamedTuple):
     width: float
     height: float
 
+    def find_shared(self, other: "Box") -> float:
+        """Return the area that two boxes share."""
+        right = min(self.left + self.width, other.left + other.width)
+        bottom = min(self.top + self.height, other.top + other.height)
+        width, height = right - max(self.left, other.left), bottom - max(self.top, other.top)
+        return max(0.0, width) * max(0.0, height)
+
 
 _NOWHERE = Box(0, 0, 0, 0)
 
@@ -246,11 +253,7 @@ def remove_invisible_text_on_sheet(
 
 def _overlap(one: Box | None, other: Box | None) -> bool:
     """Return whether two shapes may overlap; one whose box is not known may be anywhere."""
-    if one is None or other is None:
-        return True
-    return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
-        one.top, other.top
-    ) < min(one.top + one.height, other.top + other.height)
+    return one is None or other is None or one.find_shared(other) > 0
 
 
 def _find_members(placed: Sequence[_Placed]) -> dict[int | None, list[_Placed]]:
@@ -265,12 +268,9 @@ def _find_members(placed: Sequence[_Placed]) -> dict[int | None, list[_Placed]]:
 
 def _lies_on(one: _Placed, other: _Placed) -> bool:
     """Return whether most of a shape is in front of another one, which is larger."""
-    box, below = one.box, other.box
-    width = min(box.left + box.width, below.left + below.width) - max(box.left, below.left)
-    height = min(box.top + box.height, below.top + below.height) - max(box.top, below.top)
-    area = box.width * box.height
-    is_smaller = one.at > other.at and area < below.width * below.height
-    return is_smaller and width > 0 and height > 0 and width * height > _MOST_OF_A_SHAPE * area
+    area = one.box.width * one.box.height
+    is_in_front = one.at > other.at and area < other.box.width * other.box.height
+    return is_in_front and one.box.find_shared(other.box) > _MOST_OF_A_SHAPE * area
 
 
 def _contradicts(one: _Placed, following: _Placed) -> bool:
