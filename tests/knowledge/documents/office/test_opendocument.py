@@ -433,7 +433,8 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
     assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBORw0KGgo="]
 
 
-def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
+@pytest.mark.parametrize("group", ["{}", "<draw:g>{}</draw:g>"])
+def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row(group: str) -> None:
     frames = "".join(
         f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:width="3cm" svg:height="1cm"><draw:text-box>'
         f"<text:p>{text}</text:p></draw:text-box></draw:frame>"
@@ -441,7 +442,8 @@ def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
     )
 
     page = read(
-        f"<office:presentation><draw:page xmlns:svg='s'>{frames}</draw:page></office:presentation>"
+        f"<office:presentation><draw:page xmlns:svg='s'>{group.format(frames)}</draw:page>"
+        "</office:presentation>"
     )
 
     assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]
