@@ -381,10 +381,6 @@ class BodyReader:
         return paragraphs or control.get("current-value") or control.get("value") or label
 
 
-def _show_symbols(span: ColouredSpan) -> ColouredSpan:
-    return replace(span, text=replace_symbols(span.text, span.typeface))
-
-
 def list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
     """Yield the rows of a table, including grouped ones, and whether they are header rows."""
     for child in table:
@@ -393,3 +389,7 @@ def list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
             yield child, table.tag == "table-header-rows"
         elif name in ("table-header-rows", "table-rows", "table-row-group"):
             yield from list_rows(child)
+
+
+def _show_symbols(span: ColouredSpan) -> ColouredSpan:
+    return replace(span, text=replace_symbols(span.text, span.typeface))
