@@ -31,6 +31,8 @@ def _write_raised(text: str) -> str:
 
 
 _TWO_TILDES = re.compile("(?<!~)~~(?!~)")
+_OUTER_TILDE = re.compile(r"\A~|(?<!\\)~\Z")
+_TILDE = r"\\~"
 _ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
 _DEEPEST_FORMULA = 60
 _SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "munderover"})
@@ -111,11 +113,12 @@ class Script(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Text of a uniform appearance."""
+    """Text of a uniform appearance; in code, all signs stay as they are."""
 
     text: str
     script: Script = Script.LINE
     is_struck: bool = False
+    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def strike(text: str) -> str:
     if "\n" in text:
         return "\n".join(map(strike, text.split("\n")))
     bare = text.strip()
-    return text.replace(bare, f"~~{bare}~~", 1) if bare else text
+    return text.replace(bare, f"~~{_OUTER_TILDE.sub(_TILDE, bare)}~~", 1) if bare else text
 
 
 def keep_tildes(text: str) -> str:
@@ -214,7 +217,7 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
         for span in spans
         if span.text
     )
-    groups = groupby(filled, key=lambda span: (span.script, span.is_struck))
+    groups = groupby(filled, key=lambda span: (span.script, span.is_struck, span.is_code))
     return [Span("".join(span.text for span in group), *key) for key, group in groups]
 
 
@@ -231,7 +234,15 @@ def _write_span(span: Span, written: str, before: Span, following: Span) -> str:
         return span.text if is_part or not bare[:1].isdigit() else f"_{bare}"
     if span.script is Script.NOTE:
         return span.text if bare.startswith(("[", "(")) else span.text.replace(bare, f"[{bare}]", 1)
-    return span.text
+    return _write_line(span, before, following)
+
+
+def _write_line(span: Span, before: Span, following: Span) -> str:
+    if span.is_code:
+        return span.text
+    text = keep_tildes(span.text)
+    is_beside_struck = not span.is_struck and (before.is_struck or following.is_struck)
+    return _OUTER_TILDE.sub(_TILDE, text) if is_beside_struck else text
 
 
 def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:

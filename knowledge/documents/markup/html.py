@@ -26,7 +26,6 @@ from knowledge.documents.notation import (
     Script,
     Span,
     join_spans,
-    keep_tildes,
     read_number,
     write_formula,
     write_number,
@@ -134,7 +133,7 @@ class BlockWriter:
         tag = node.tag
         if tag == "-text":
             # A line break of the file itself is a space.
-            text = keep_tildes((node.text_content or "").replace("\n", " "))
+            text = (node.text_content or "").replace("\n", " ")
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
             self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
@@ -149,7 +148,8 @@ class BlockWriter:
         elif tag == "math":
             self._text.append(Span(write_formula(_read_formula(node))))
         elif tag == "code" and node.css_first("a") is None:
-            self._text.append(Span(_write_span(node.text()), is_struck=self._struck > 0))
+            code = Span(_write_span(node.text()), is_struck=self._struck > 0, is_code=True)
+            self._text.append(code)
             self._is_link = self._is_link and _is_in_link(node)
         else:
             self._begin(node)

@@ -13,6 +13,7 @@ from knowledge.documents.notation import keep_lines
 from knowledge.documents.office.drawings import read_graphics
 from knowledge.documents.office.list_numbering import Numbering, write_list_number
 from knowledge.documents.office.word_text import (
+    DELETED_REASON,
     HIDDEN,
     NOTES,
     Paragraph,
@@ -249,11 +250,8 @@ class _DocxWriter:
         above: dict[int, str] = {}
         for row in walk_shown(table, {"tr"}):
             properties = row.find("trPr")
-            if find_child(properties, "del") is not None:
-                self._left_out.add("deleted row", "marked as deleted")
-                continue
-            if is_on(properties, "hidden"):
-                self._left_out.add("hidden row", HIDDEN)
+            if self._leaves_out(row):
+                _end_merged(row, above)
                 continue
             skipped = to_number(get_value(properties, "gridBefore"))
             cells, inner = [Cell("", skipped)] if skipped else [], []
@@ -270,11 +268,25 @@ class _DocxWriter:
             yield from unfold_tables(cells, inner)
 
     def _cell(self, element: Element, above: dict[int, str], column: int) -> Cell:
-        if not _is_merged(element, "vMerge"):
-            paragraphs = (child for child in walk_body(element) if child.tag == "p")
-            above[column] = "\n".join(filter(None, map(self._cell_line, paragraphs)))
-        columns = max(1, to_number(get_value(element, "tcPr", "gridSpan")))
-        return Cell(above.setdefault(column, ""), columns)
+        text = above.pop(column, None)
+        if text is None or not _is_merged(element, "vMerge"):
+            is_deleted = find_child(element, "tcPr", "cellDel") is not None
+            self._left_out.add("deleted cell", DELETED_REASON, is_deleted)
+            lines = () if is_deleted else walk_body(element)
+            paragraphs = (line for line in lines if line.tag == "p")
+            text = "\n".join(filter(None, map(self._cell_line, paragraphs)))
+        if find_child(element, "tcPr", "vMerge") is not None:
+            above[column] = text
+        return Cell(text, _count_columns(element))
+
+    def _leaves_out(self, row: Element) -> bool:
+        """Return whether a row is deleted or hidden; count it."""
+        properties = row.find("trPr")
+        is_deleted = find_child(properties, "del") is not None
+        is_hidden = not is_deleted and is_on(properties, "hidden")
+        self._left_out.add("deleted row", DELETED_REASON, is_deleted)
+        self._left_out.add("hidden row", HIDDEN, is_hidden)
+        return is_deleted or is_hidden
 
     def _cell_line(self, element: Element) -> str:
         """Return the text of a paragraph of a cell, after its number."""
@@ -349,6 +361,19 @@ def _is_merged(cell: Element, direction: str) -> bool:
     """Return whether a cell continues the one above it (`vMerge`) or before it (`hMerge`)."""
     merge = find_child(cell, "tcPr", direction)
     return merge is not None and merge.get("val") != "restart"
+
+
+def _count_columns(cell: Element) -> int:
+    return max(1, to_number(get_value(cell, "tcPr", "gridSpan")))
+
+
+def _end_merged(row: Element, above: dict[int, str]) -> None:
+    """Remove what the cells of the row above would repeat, unless it spans a row left out."""
+    column = to_number(get_value(row, "trPr", "gridBefore"))
+    for cell in walk_shown(row, {"tc"}):
+        if not _is_merged(cell, "vMerge"):
+            above[column] = ""
+        column += _count_columns(cell)
 
 
 def _find_framed(table: Element) -> Element | None:

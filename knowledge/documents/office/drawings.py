@@ -30,7 +30,7 @@ NO_VALUES = "the file stores no values"
 """The reason for which a chart is counted as left out."""
 _MOST_POINTS = 5000
 _DEEPEST_DIAGRAM = 20
-_EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk"})
+_EMBEDDED = frozenset({"OLEObject", "oleObj", "altChunk", "subDoc"})
 _GRAPHICS = {"chart": "id", "relIds": "dm", **dict.fromkeys(_EMBEDDED, "id")}
 """Elements that refer to another part, with the attributes that name its relationship."""
 _STRUCK = frozenset({"sngStrike", "dblStrike"})

@@ -201,6 +201,8 @@ def _read_levels(parent: Element) -> dict[int, Level]:
 
 def _read_text(level: Element) -> str:
     """Return the text of a label with its placeholders, or the label of a bullet."""
+    if is_on(level.find("rPr"), "vanish"):
+        return ""
     text = get_value(level, "lvlText") or ""
     typeface = find_child(level, "rPr", "rFonts")
     names = "" if typeface is None else typeface.get("ascii", "")

@@ -204,6 +204,7 @@ class _SlideReader(BodyReader):
         declared = {(part.tag, part.get("name")): part.text or "" for part in body}
         self._signs["page-number"] = ""
         self._shared = set[tuple[str | None, str | None]]()
+        self._readers["g"] = self._group
         repeated: list[str] = []
         blocks: list[Block] = []
         for number, slide in enumerate(body.findall("page"), start=1):
@@ -215,13 +216,14 @@ class _SlideReader(BodyReader):
         yield from (*write_page_headers(repeated), *blocks)
 
     def _slide(self, slide: Element, number: int) -> Iterator[Block]:
+        self._name = f"slide {number}"
         shown = [child for child in slide if child.tag != "notes"]
         bases = self._find_bases(slide, shown)
         notes = chain.from_iterable(slide.findall("notes"))
         titles: list[str] = []
         below: list[Block] = []
         for shape in (
-            *order_shapes(shown, _find_box),
+            *order_shapes(shown, _find_box, self.left_out, self._name),
             *(child for child in notes if child.get("class") not in _FURNITURE),
         ):
             self._base = bases.get(shape, PLAIN)
@@ -233,6 +235,10 @@ class _SlideReader(BodyReader):
         if title or below:
             yield Block(BlockKind.HEADING, title or f"Slide {number}", 2, f"slide={number}")
             yield from below
+
+    def _group(self, group: Element) -> Iterator[Block]:
+        for shape in order_shapes(group, _find_box, self.left_out, self._name):
+            yield from self._block(shape)
 
     def _read_shared(
         self, slide: Element, declared: Mapping[tuple[str, str | None], str]

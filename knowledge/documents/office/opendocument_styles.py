@@ -22,11 +22,14 @@ _DEEPEST_STYLE = 12
 
 @dataclass(frozen=True, slots=True)
 class ColouredSpan(Span):
-    """Text with its colour and the colour behind it, such as `#ffffff`; empty if not known."""
+    """Text with its typeface, its colour and the colour behind it, such as `#ffffff`; empty if not
+    known.
+    """
 
     text: str = ""
     colour: str = ""
     background: str = ""
+    typeface: str = ""
 
     def is_invisible(self) -> bool:
         """Return whether text has the colour of its background; spaces still part words."""
@@ -47,7 +50,12 @@ class Styles:
         self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
         self._found: dict[tuple[str, str, str], str | None] = {}
+        self._faces: dict[str | None, str] = {}
         for part in parts:
+            self._faces |= {
+                face.get("name"): face.get("font-family", "").strip("'")
+                for face in part.iter("font-face")
+            }
             for style in part.iter("style"):
                 self._styles[style.get("family", ""), style.get("name", "")] = style
             for styles in part:
@@ -55,9 +63,9 @@ class Styles:
                     child.get("name"): child for child in styles if child.tag in _DATA_STYLES
                 }
             for style in part.iter("list-style"):
-                self.levels[style.get("name", "")] = _read_levels(style)
+                self.levels[style.get("name", "")] = self._read_levels(style)
             for style in part.iter("outline-style"):
-                self.levels[_OUTLINE] = _read_levels(style)
+                self.levels[_OUTLINE] = self._read_levels(style)
 
     def find(self, family: str, name: str | None, attribute: str) -> str | None:
         """Return an attribute of a style or of its properties, or None if it is not set."""
@@ -86,7 +94,8 @@ class Styles:
 
     def find_span(self, family: str, name: str | None, outer: ColouredSpan) -> ColouredSpan:
         """Return a span without text in the typeface of a style, inside of another typeface."""
-        line = self.find(family, name, "text-line-through-style")
+        lines = (self.find(family, name, f"text-line-through-{kind}") for kind in ("style", "type"))
+        line = next(filter(None, lines), None)
         position = (self.find(family, name, "text-position") or "").partition(" ")[0]
         script = outer.script
         if position == "super" or position.rstrip("%").isdecimal():
@@ -99,6 +108,7 @@ class Styles:
             script=script,
             is_struck=line != "none" if line else outer.is_struck,
             colour=self.find_colour(family, name, "color") or outer.colour,
+            typeface=self._name_typeface(self.find(family, name, "font-name")) or outer.typeface,
             background=self.find_colour(family, name, "background-color") or outer.background,
         )
 
@@ -137,6 +147,9 @@ class Styles:
         )
         return len(next(stated, ()))
 
+    def _name_typeface(self, name: str | None) -> str:
+        return self._faces.get(name, name or "")
+
     def _names(self, name: str) -> list[str]:
         chain = self._chain("paragraph", name)
         return [name, *(style.get("parent-style-name", "") for style in chain)]
@@ -149,6 +162,27 @@ class Styles:
             chain.append(style)
             name = style.get("parent-style-name", "")
         return chain
+
+    def _read_levels(self, style: Element) -> dict[int, Level]:
+        """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
+        elements = {count(element, "level"): element for element in style}
+        levels: dict[int, Level] = {}
+        for at, element in elements.items():
+            above = range(max(1, at - count(element, "display-levels") + 1), at)
+            numbers = [place for place in above if elements.get(place, element).get("num-format")]
+            number = ".".join(f"%{place}" for place in (*numbers, at))
+            before, after = (element.get(f"num-{name}", "") for name in ("prefix", "suffix"))
+            kind = element.get("num-format") or "bullet"
+            if element.get("num-letter-sync") == "true":
+                kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
+            start = to_number(element.get("start-value"), 1)
+            text = f"{before}{number}{after}"
+            if kind == "bullet":
+                typeface = find_child(element, "text-properties")
+                name = None if typeface is None else typeface.get("font-name")
+                text = write_bullet(element.get("bullet-char", ""), self._name_typeface(name))
+            levels[at - 1] = Level(kind, text, start)
+        return levels
 
 
 class ListNumbers:
@@ -254,28 +288,6 @@ class _List:
     has_list: bool = False
     is_in_cell: bool = False
     start: int | None = None
-
-
-def _read_levels(style: Element) -> dict[int, Level]:
-    """Return the levels of a list by their 0-based number; one without numbers is a bullet."""
-    elements = {count(element, "level"): element for element in style}
-    levels: dict[int, Level] = {}
-    for at, element in elements.items():
-        above = range(max(1, at - count(element, "display-levels") + 1), at)
-        numbers = [place for place in above if elements.get(place, element).get("num-format")]
-        number = ".".join(f"%{place}" for place in (*numbers, at))
-        before, after = (element.get(f"num-{name}", "") for name in ("prefix", "suffix"))
-        kind = element.get("num-format") or "bullet"
-        if element.get("num-letter-sync") == "true":
-            kind = {"a": "lowerLetter", "A": "upperLetter"}.get(kind, kind)
-        start = to_number(element.get("start-value"), 1)
-        text = f"{before}{number}{after}"
-        if kind == "bullet":
-            typeface = find_child(element, "text-properties")
-            names = "" if typeface is None else typeface.get("font-name", "")
-            text = write_bullet(element.get("bullet-char", ""), names)
-        levels[at - 1] = Level(kind, text, start)
-    return levels
 
 
 def _read_number(element: Element) -> str:

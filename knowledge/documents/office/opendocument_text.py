@@ -14,10 +14,12 @@ from knowledge.documents.office.zipped_xml import (
     count,
     end_code,
     find_all,
+    find_first,
     write_page_headers,
 )
 from knowledge.documents.page import Anchors, Block, BlockKind, LeftOutCounts, Picture, make_item
 from knowledge.documents.pictures import decode, hold_picture
+from knowledge.documents.symbols import replace_symbols
 from knowledge.documents.tabbed_lines import TabbedLine, are_rows, write_tabbed_lines
 from knowledge.documents.tables import MOST_COLUMNS, Cell, unfold_tables, write_table
 
@@ -29,8 +31,8 @@ DRAWN = frozenset(
     | {"ellipse", "page-thumbnail", "caption", "connector", "custom-shape"}
 )
 _LEFT_OUT = frozenset(
-    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "title", "desc"}
-    | {"hidden-paragraph", "sequence-decls", "forms", "ruby-text", "number", "script"}
+    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "hidden-paragraph"}
+    | {"sequence-decls", "forms", "ruby-text", "number", "script"}
 )
 _COUNTED = {
     "annotation": ("comment", "comments of reviewers are not text of the document"),
@@ -38,6 +40,7 @@ _COUNTED = {
 }
 _FAMILIES = {"p": "paragraph", "h": "paragraph", "table": "table"}
 _UNKNOWN_BACKGROUNDS = frozenset({"table", "section", "g"})
+_PLAYED = ("plugin", "applet", "floating-frame")
 _NO_VALUE = ("NaN", "1.#NAN")
 """What programs write in the table of a chart for a point without a value."""
 _CHECKED = {"checked": "\u2612", "true": "\u2612"}
@@ -82,8 +85,7 @@ class BodyReader:
             "numbered-paragraph": self._list,
             "control": self._control,
             "frame": self._frame,
-            "object": self._object,
-            "object-ole": self._object,
+            **dict.fromkeys(("object", "object-ole", *_PLAYED), self._object),
             "list": self._list,
             "table": self._table,
         }
@@ -122,7 +124,7 @@ class BodyReader:
         for child in parent:
             is_text = child.tag == "p" and not self._lists.depth
             if is_text and self._styles.is_code(child.get("style-name", "")):
-                code.append(join_spans(self._spans(child, PLAIN)))
+                code.append(join_spans(self._spans(child, replace(PLAIN, is_code=True))))
             else:
                 yield from end_code(code)
                 tabbed = len(self._tabbed)
@@ -280,8 +282,8 @@ class BodyReader:
         folder = f"{self._folder}{name}/"
         if f"{folder}content.xml" in self._archive:
             root = self._archive.parse(f"{folder}content.xml")
-        elif (element.tag, len(element)) == ("object", 1):
-            root = element[0]
+        elif (stored := find_first(element, "document", "math")) is not None:
+            root = stored
         else:
             self.left_out.add("embedded file", "the format is not read inside other files")
             return
@@ -321,7 +323,7 @@ class BodyReader:
         spans = list(self._spans(element, style))
         shown = [span for span in spans if not span.is_invisible()]
         self.left_out.add("hidden passage", BACKGROUND, len(shown) < len(spans))
-        return clean_text(join_spans(shown))
+        return clean_text(join_spans(map(_show_symbols, shown)))
 
     def _spans(self, element: Element, outer: ColouredSpan) -> Iterator[ColouredSpan]:
         # A line break of the file itself is a space.
@@ -387,3 +389,7 @@ def list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
             yield child, table.tag == "table-header-rows"
         elif name in ("table-header-rows", "table-rows", "table-row-group"):
             yield from list_rows(child)
+
+
+def _show_symbols(span: ColouredSpan) -> ColouredSpan:
+    return replace(span, text=replace_symbols(span.text, span.typeface))

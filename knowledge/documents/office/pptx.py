@@ -15,6 +15,7 @@ from knowledge.documents.notation import keep_lines, write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.shapes import (
     MOST_SHAPES,
+    Box,
     find_box,
     find_placeholder,
     order_shapes,
@@ -101,7 +102,7 @@ class _SlideReader:
         self.left_out.add("form control", "ActiveX controls are not read", controls)
         shapes = slide.findall("cSld/spTree/*")
         inherited = () if is_large else bases
-        below = (*self._shapes(shapes, inherited, name), *self._notes(name))
+        below = (*self._shapes(shapes, inherited, name, f"slide {number}"), *self._notes(name))
         if heading or below:
             yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
             yield from below
@@ -120,9 +121,9 @@ class _SlideReader:
         return bases, self._parse_related(part, "theme")
 
     def _shapes(
-        self, shapes: Iterable[Element], bases: Sequence[Element], slide: str
+        self, shapes: Iterable[Element], bases: Sequence[Element], slide: str, name: str
     ) -> Iterator[Block]:
-        waiting = _order(shapes, bases)
+        waiting = self._order(shapes, bases, name)
         while waiting:
             element = waiting.pop()
             if _is_hidden(element):
@@ -136,7 +137,18 @@ class _SlideReader:
             elif element.tag == "graphicFrame":
                 yield from self._frame(element, slide)
             elif element.tag != "Fallback":
-                waiting += _order(element, bases)
+                waiting += self._order(element, bases, name)
+
+    def _order(
+        self, shapes: Iterable[Element], bases: Sequence[Element], name: str
+    ) -> list[Element]:
+        """Return shapes in reverse reading order."""
+
+        def find_place(shape: Element) -> Box | None:
+            is_elsewhere = _is_hidden(shape) or _placeholder(shape) in _TITLES | _FURNITURE
+            return None if is_elsewhere else find_box(shape, bases)
+
+        return order_shapes(shapes, find_place, self.left_out, name)[::-1]
 
     def _frame(self, frame: Element, slide: str) -> Iterator[Block]:
         """Yield the table, the chart, the diagram or the embedded file of a frame."""
@@ -179,11 +191,6 @@ def _placeholder(shape: Element) -> str | None:
     """Return the placeholder kind of a shape, or None."""
     stated = find_placeholder(shape)
     return None if stated is None else stated.get("type", "obj")
-
-
-def _order(shapes: Iterable[Element], bases: Sequence[Element]) -> list[Element]:
-    """Return shapes in reverse reading order."""
-    return order_shapes(shapes, lambda shape: find_box(shape, bases))[::-1]
 
 
 def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator[str]:

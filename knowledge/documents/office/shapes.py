@@ -4,7 +4,7 @@ What is behind a text is the fill of its shape, or else the background of the sl
 unknown colour, or on something unknown such as a picture, is kept.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
 from typing import NamedTuple
 from unicodedata import bidirectional
@@ -20,6 +20,14 @@ _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
 _VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
 _FIRST_OF_THEME = "1001"
 _WHITE = "FFFFFF"
+_TEXTS = frozenset({"sp", "frame", "custom-shape", "rect", "ellipse"})
+_WITH_CONTENT = frozenset({"pic", "graphicFrame", "frame"})
+"""Shapes that show something even if they contain no text."""
+_MOST_OF_A_SHAPE = 0.8
+_LARGEST_STEP = 0.25
+"""The greatest difference between the tops of shapes in a row, as a part of their height."""
+_MOST_UNEVEN = 2
+_NOT_ORDERED = "shapes that form no rows or cards are in the order of the file"
 _NAMES_ON_SHEETS = {"bg1": "lt1", "tx1": "dk1", "bg2": "lt2", "tx2": "dk2"}
 _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
 """Placeholders of slides, with those of their masters."""
@@ -32,6 +40,16 @@ class Box(NamedTuple):
     top: float
     width: float
     height: float
+
+    def find_shared(self, other: "Box") -> float:
+        """Return the area that two boxes share."""
+        right = min(self.left + self.width, other.left + other.width)
+        bottom = min(self.top + self.height, other.top + other.height)
+        width, height = right - max(self.left, other.left), bottom - max(self.top, other.top)
+        return max(0.0, width) * max(0.0, height)
+
+
+_NOWHERE = Box(0, 0, 0, 0)
 
 
 class _Placed(NamedTuple):
@@ -101,35 +119,34 @@ class _Colours:
 
 
 def order_shapes(
-    shapes: Iterable[Element], find_box: Callable[[Element], Box | None]
+    shapes: Iterable[Element],
+    find_box: Callable[[Element], Box | None],
+    left_out: LeftOutCounts,
+    name: str,
 ) -> list[Element]:
     """Return shapes in the order of their file, but those that form a grid row by row, or card by
     card.
 
-    The shapes of a row have the same top and the same height. Cards consist of rows in the same
-    columns that differ, such as headings above numbers. A single row is only sorted if its shapes
-    follow each other, because others may belong to them.
+    A shape is followed by those that lie on it. The shapes of a row have about the same top. Cards
+    consist of rows in the same columns that differ, such as headings above numbers. A single row
+    is only sorted if its shapes follow each other, because others may belong to them. An order that
+    contradicts the places is counted with the `name` of the slide.
     """
-    ordered = list(shapes)
-    rows: dict[tuple[float, float], list[_Placed]] = {}
-    for at, shape in enumerate(ordered):
-        box = find_box(shape)
-        if box is not None and box.height:
-            rows.setdefault((box.top, box.height), []).append(_Placed(at, shape, box))
-    for grid in _list_grids(row for _, row in sorted(rows.items()) if len(row) > 1):
-        slots = sorted(placed.at for row in grid for placed in row)
-        if len(grid) == 1 and slots[-1] - slots[0] >= len(slots):
-            continue
-        period = _find_period(grid)
-        places = {
-            placed.at: (at // period, column, at)
-            for at, row in enumerate(grid)
-            for column, placed in enumerate(row)
-        }
-        shapes_of_grid = [ordered[at] for at in sorted(places, key=lambda at: places[at])]
-        for slot, shape in zip(slots, shapes_of_grid, strict=True):
-            ordered[slot] = shape
-    return ordered
+    placed = [_Placed(at, shape, find_box(shape) or _NOWHERE) for at, shape in enumerate(shapes)]
+    if len(placed) > MOST_SHAPES:
+        left_out.add("reading order", _NOT_ORDERED, name=name)
+        return [one.shape for one in placed]
+    members = _find_members(placed)
+    waiting = _order_grids(members.pop(None, []), members)[::-1]
+    ordered: list[_Placed] = []
+    while waiting:
+        ordered.append(waiting.pop())
+        waiting += _order_grids(members.get(ordered[-1].at, []), members)[::-1]
+    texts = [one for one in ordered if one.box.height and one.shape.tag in _TEXTS]
+    texts = [one for one in texts if _has_content(one.shape)]
+    if any(map(_contradicts, texts, texts[1:])):
+        left_out.add("reading order", _NOT_ORDERED, name=name)
+    return [one.shape for one in ordered]
 
 
 def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
@@ -236,21 +253,89 @@ def remove_invisible_text_on_sheet(
 
 def _overlap(one: Box | None, other: Box | None) -> bool:
     """Return whether two shapes may overlap; one whose box is not known may be anywhere."""
-    if one is None or other is None:
-        return True
-    return max(one.left, other.left) < min(one.left + one.width, other.left + other.width) and max(
-        one.top, other.top
-    ) < min(one.top + one.height, other.top + other.height)
+    return one is None or other is None or one.find_shared(other) > 0
+
+
+def _find_members(placed: Sequence[_Placed]) -> dict[int | None, list[_Placed]]:
+    """Return the shapes that lie on each shape, and below None those that lie on none."""
+    by_size = sorted(placed, key=lambda one: one.box.width * one.box.height)
+    members: dict[int | None, list[_Placed]] = {}
+    for one in placed:
+        below = (other.at for other in by_size if _lies_on(one, other))
+        members.setdefault(next(below, None), []).append(one)
+    return members
+
+
+def _lies_on(one: _Placed, other: _Placed) -> bool:
+    """Return whether most of a shape is in front of another one, which is larger."""
+    area = one.box.width * one.box.height
+    is_in_front = one.at > other.at and area < other.box.width * other.box.height
+    return is_in_front and one.box.find_shared(other.box) > _MOST_OF_A_SHAPE * area
+
+
+def _contradicts(one: _Placed, following: _Placed) -> bool:
+    """Return whether a shape is before another one in lines and in columns, but read after it."""
+    before, after = following.box, one.box
+    is_above = before.top + before.height <= after.top
+    is_below = before.top >= after.top + after.height
+    is_left = before.left + before.width <= after.left
+    is_right = before.left >= after.left + after.width
+    return (is_above and not is_right) or (is_left and not is_below)
+
+
+def _has_content(shape: Element) -> bool:
+    return shape.tag in _WITH_CONTENT or bool("".join(shape.itertext()).strip())
+
+
+def _order_grids(
+    placed: Sequence[_Placed], members: Mapping[int | None, Sequence[_Placed]]
+) -> list[_Placed]:
+    """Return shapes with those of each grid in its order, at the places of this grid."""
+    ordered = list(placed)
+    slots = {one.at: slot for slot, one in enumerate(ordered)}
+    in_rows = (one for one in ordered if one.at in members or _has_content(one.shape))
+    for grid in _list_grids(_list_rows(in_rows)):
+        own = sorted(slots[one.at] for row in grid for one in row)
+        if len(grid) == 1 and own[-1] - own[0] >= len(own):
+            continue
+        period = _find_period(grid)
+        places = sorted(
+            (at // period, column, at, one)
+            for at, row in enumerate(grid)
+            for column, one in enumerate(row)
+        )
+        for slot, (*_, one) in zip(own, places, strict=True):
+            ordered[slot] = one
+    return ordered
+
+
+def _list_rows(placed: Iterable[_Placed]) -> Iterator[_Row]:
+    """Yield the rows of several shapes from top to bottom, each in the direction of its text."""
+    rows: list[list[_Placed]] = []
+    for one in sorted((one for one in placed if one.box.height), key=lambda one: one.box.top):
+        row = next((row for row in rows if _is_level(row[0].box, one.box)), None)
+        if row is None:
+            rows.append([one])
+        else:
+            row.append(one)
+    for row in rows:
+        text = "".join(letter for one in row for letter in one.shape.itertext())
+        is_right_to_left = bidirectional(next(filter(str.isalpha, text), "a")) != "L"
+        row.sort(key=lambda one: one.box.left, reverse=is_right_to_left)
+    return (row for row in rows if len(row) > 1)
+
+
+def _is_level(box: Box, other: Box) -> bool:
+    smaller, larger = sorted((box.height, other.height))
+    is_near = abs(box.top - other.top) <= _LARGEST_STEP * smaller
+    return is_near and larger <= _MOST_UNEVEN * smaller
 
 
 def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     """Yield rows from top to bottom by grids: of one height, or in the same columns."""
     grid: list[_Row] = []
     for row in rows:
-        text = "".join(letter for placed in row for letter in placed.shape.itertext())
-        is_right_to_left = bidirectional(next(filter(str.isalpha, text), "a")) != "L"
-        row = sorted(row, key=lambda placed: placed.box.left, reverse=is_right_to_left)
-        if grid and not (row[0].box.height == grid[-1][0].box.height or _is_below(row, grid[-1])):
+        if grid and not (_find_height(row) == _find_height(grid[-1]) or _is_below(row, grid[-1])):
             yield grid
             grid = []
         grid.append(row)
@@ -258,9 +343,13 @@ def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield grid
 
 
+def _find_height(row: _Row) -> float:
+    return max(one.box.height for one in row)
+
+
 def _find_period(grid: Sequence[_Row]) -> int:
     """Return the number of rows of each card of a grid; 1 if it is read row by row."""
-    heights = [row[0].box.height for row in grid]
+    heights = list(map(_find_height, grid))
     kinds = [{_begins_with_digit(placed.shape) for placed in row} for row in grid]
     has_values_only = {True} in kinds and {False} in kinds and {True, False} not in kinds
     if not has_values_only and any(above == below for above, below in pairwise(heights)):

@@ -5,7 +5,7 @@ left out. The result of a field is the one that the file stores.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from string import hexdigits
 from xml.etree.ElementTree import Element
@@ -25,6 +25,7 @@ from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.symbols import find_symbol, replace_symbols
 
 DELETED = frozenset({"del", "moveFrom"})
+DELETED_REASON = "marked as deleted"
 HIDDEN = "formatted as hidden text"
 NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 """The elements that refer to notes, with the kinds of these notes."""
@@ -46,8 +47,8 @@ _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 _LONGEST_INSTRUCTION = 1000
 _BUTTONS = frozenset({"MACROBUTTON", "GOTOBUTTON"})
 _FIELDS_WITHOUT_TEXT = frozenset(
-    {"ADVANCE", "ASK", "FORMCHECKBOX", "FORMDROPDOWN", "NEXT", "NEXTIF", "NUMPAGES", "PAGE"}
-    | {"PRIVATE", "RD", "SECTION", "SECTIONPAGES", "SET", "SKIPIF", "TA", "TC", "XE"}
+    {"ADVANCE", "ASK", "FORMCHECKBOX", "FORMDROPDOWN", "NEXT", "NEXTIF", "PRIVATE", "RD", "SET"}
+    | {"SKIPIF", "TA", "TC", "XE"}
 )
 
 
@@ -193,7 +194,6 @@ class Paragraph:
 class _Run(Span):
     """Text in one typeface."""
 
-    is_code: bool = False
     is_bold: bool = False
     is_formula: bool = False
 
@@ -237,7 +237,9 @@ class TextReader:
         end = find_child(properties, "rPr")
         style = get_value(properties, "pStyle") or ""
         is_joined = any(find_child(end, name) is not None for name in DELETED)
-        is_counted = not is_joined and not self._styles.is_on(end, "vanish", style)
+        # A style separator hides the end of a heading that keeps its number.
+        is_hidden = self._styles.is_on(end, "vanish", style) and not is_on(end, "specVanish")
+        is_counted = not is_joined and not is_hidden
         paragraph = Paragraph(is_joined=is_joined, is_counted=is_counted)
         reading = _Reading(paragraph, style, properties, is_on_page)
         waiting: list[Element] = list(reversed(list(element)))
@@ -250,12 +252,14 @@ class TextReader:
         name = node.tag
         if name in DELETED:
             is_text = any(True for _ in node.iter("delText"))
-            self._left_out.add("deleted passage", "marked as deleted", is_text)
+            self._left_out.add("deleted passage", DELETED_REASON, is_text)
         elif name == "oMath":
             border = " " if reading.runs and reading.runs[-1].is_formula else ""
             reading.runs.append(_Run(border + write_omml(node), is_formula=True))
         elif name == "fldSimple" and node.find("r") is None:
             reading.runs.append(_Run(self._end_field(node.get("instr", ""))))
+        elif name == "subDoc":
+            reading.paragraph.drawings.append(node)
         elif name == "r":
             self._read_run(node, reading)
             inner = find_child(node, "ruby", "rubyBase")
@@ -267,9 +271,10 @@ class TextReader:
 
     def _read_run(self, run: Element, reading: _Reading) -> None:
         properties = run.find("rPr")
-        typeface = _find_typeface(self._styles.find_property(properties, "rFonts", reading.style))
+        fonts = self._styles.find_property(properties, "rFonts", reading.style)
+        typeface = _find_typeface(fonts)
         notes = len(reading.paragraph.notes)
-        pieces = [piece for piece in self._read_pieces(run, reading, typeface) if piece[0]]
+        pieces = [piece for piece in self._read_pieces(run, reading, fonts) if piece[0]]
         # White spaces still indent the text.
         has_text = reading.is_on_page and any(text.strip() for text, _ in pieces)
         is_white = has_text and self._styles.is_white(properties, reading.properties)
@@ -293,7 +298,7 @@ class TextReader:
         for stated, is_mark in pieces:
             text = stated.upper() if is_upper else stated
             position = Script.NOTE if is_mark else script
-            reading.runs.append(_Run(text, position, is_struck, is_code, is_bold))
+            reading.runs.append(_Run(text, position, is_struck, is_code, is_bold=is_bold))
 
     def _find_script(self, properties: Element | None, style: str) -> Script:
         """Return the position of a run; smaller type that is moved up or down has one, too."""
@@ -306,7 +311,7 @@ class TextReader:
         return Script.RAISED if moved > 0 else Script.LOWERED
 
     def _read_pieces(
-        self, run: Element, reading: _Reading, typeface: str
+        self, run: Element, reading: _Reading, fonts: Element | None
     ) -> Iterator[tuple[str, bool]]:
         """Yield the visible pieces of a run, and whether each is the mark of a note."""
         is_mark = False
@@ -325,7 +330,7 @@ class TextReader:
                 reading.paragraph.notes.append(key)
                 is_mark = has_own_mark(child)
                 yield self.marks.get(key, "[*]"), True
-            elif text := _read_sign(child, name, typeface):
+            elif text := _read_sign(child, name, fonts):
                 yield (f"[{text}]" if is_mark and text[0] not in "[(" else text), is_mark
 
     def _read_field(self, sign: Element, reading: _Reading) -> str:
@@ -399,8 +404,9 @@ def has_own_mark(reference: Element) -> bool:
     return reference.get("customMarkFollows") in ("1", "true", "on")
 
 
-def _find_typeface(fonts: Element | None) -> str:
-    return "" if fonts is None else fonts.get("ascii", "")
+def _find_typeface(fonts: Element | None, *, is_ascii: bool = True) -> str:
+    stated = {} if fonts is None else fonts.attrib
+    return stated.get("ascii", "") if is_ascii else stated.get("hAnsi") or stated.get("ascii", "")
 
 
 def _is_monospaced(typeface: str) -> bool:
@@ -412,7 +418,7 @@ def _finish(reading: _Reading) -> Paragraph:
     visible = [run for run in runs if run.text.strip() and run.script is not Script.NOTE]
     paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
-    paragraph.raw = join_spans(runs)
+    paragraph.raw = join_spans(replace(run, is_code=True) for run in runs)
     paragraph.spaced = paragraph.raw if paragraph.is_code else join_spans(_mark_code(runs))
     paragraph.text = keep_lines(paragraph.spaced)
     return paragraph
@@ -429,10 +435,14 @@ def _read_form_field(sign: Element) -> str:
     return shown[chosen] if chosen < len(shown) else ""
 
 
-def _read_sign(child: Element, name: str, typeface: str) -> str:
+def _read_sign(child: Element, name: str, fonts: Element | None) -> str:
     """Return the visible part of a run: text, a symbol, or decorated text (WordArt)."""
     if name == "t":
-        return replace_symbols((child.text or "").replace("\n", " "), typeface)
+        parts = groupby((child.text or "").replace("\n", " "), key=str.isascii)
+        return "".join(
+            replace_symbols("".join(part), _find_typeface(fonts, is_ascii=is_ascii))
+            for is_ascii, part in parts
+        )
     if name == "sym":
         code = child.get("char", "")
         is_code = len(code) <= 4 and all(digit in hexdigits for digit in code or "-")
@@ -451,7 +461,8 @@ def _mark_code(runs: Iterable[_Run]) -> Iterator[Span]:
             continue
         code = "".join(run.text for run in group)
         bare = code.strip()
-        yield Span(code.replace(bare, f"`{bare}`", 1) if bare and "`" not in bare else code)
+        shown = code.replace(bare, f"`{bare}`", 1) if bare and "`" not in bare else code
+        yield Span(shown, is_code=True)
 
 
 def _find_level(style_names: list[str], properties: list[Element | None]) -> int:

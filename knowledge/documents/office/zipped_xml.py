@@ -14,6 +14,7 @@ from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import SkippedError, TooLargeError, WrongFormatError
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, Picture, make_code
 from knowledge.documents.pictures import BEYOND_LIMITS, LARGEST_PICTURE, MOST_PICTURES, hold_picture
+from knowledge.documents.symbols import UNKNOWN
 
 LOCKED = "it is protected by a password: open it, save it without a password and ingest it again"
 """The reason for which a locked file is skipped."""
@@ -270,14 +271,19 @@ def make_page(
     links: Iterable[tuple[str, str]],
     left_out: LeftOutCounts,
 ) -> Page:
-    """Return the page of a file with its properties; the parts with macros are counted."""
+    """Return the page of a file with its properties; the parts with macros and the unknown symbols
+    are counted.
+    """
+    blocks = tuple(blocks)
+    unknown = sum(block.text.count(UNKNOWN) for block in blocks)
+    left_out.add("symbol", f"written as {UNKNOWN}, because its meaning is not known", unknown)
     macros = sum(1 for name in archive if _MACROS.match(name))
     left_out.add("macro", "code in files is not run and is not text", macros)
     return replace(
         stated,
         source=source,
         title=title,
-        blocks=tuple(blocks),
+        blocks=blocks,
         links=tuple(links),
         left_out=left_out.list(),
     )

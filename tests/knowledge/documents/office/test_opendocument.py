@@ -276,6 +276,18 @@ def test_empty_items_are_counted_and_a_list_below_an_item_without_text_goes_on()
     assert [block.text for block in page.blocks] == ["1 x", "3 x", "  3.1 x", "  3.2 x"]
 
 
+def test_letters_in_a_symbol_typeface_are_the_signs_that_people_see() -> None:
+    page = read(
+        '<office:text><text:p><text:span text:style-name="S">PO</text:span> a ~~4~~'
+        "</text:p></office:text>",
+        '<style:font-face style:name="W1" svg:font-family="\'Wingdings 2\'"/>'
+        '<style:style style:name="S" style:family="text">'
+        '<style:text-properties style:font-name="W1"/></style:style>',
+    )
+
+    assert page.content == r"✓✗ a \~\~4\~\~"
+
+
 def test_a_raised_sign_in_preformatted_text_keeps_its_position() -> None:
     page = read(
         '<office:text><text:p text:style-name="Preformatted_20_Text">10<text:span '
@@ -410,7 +422,7 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
         "iVBORw0K Ggo=</office:binary-data></draw:image></draw:frame><draw:frame><draw:object>"
         "<office:document>"
         f"<office:body><office:spreadsheet>{sheet}</table:table-cell></table:table-row>"
-        "</table:table></office:spreadsheet></office:body></office:document></draw:object>"
+        "</table:table></office:spreadsheet></office:body></office:document><text:p/></draw:object>"
         "</draw:frame></text:p></office:text></office:body></office:document>"
     ).encode()
 
@@ -421,7 +433,8 @@ def test_a_flat_file_holds_its_title_headers_pictures_and_objects() -> None:
     assert [picture.data for block in page.blocks for picture in block.pictures] == ["iVBORw0KGgo="]
 
 
-def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
+@pytest.mark.parametrize("group", ["{}", "<draw:g>{}</draw:g>"])
+def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row(group: str) -> None:
     frames = "".join(
         f'<draw:frame svg:x="{x}cm" svg:y="{y}cm" svg:width="3cm" svg:height="1cm"><draw:text-box>'
         f"<text:p>{text}</text:p></draw:text-box></draw:frame>"
@@ -429,7 +442,8 @@ def test_boxes_of_a_slide_that_form_a_grid_are_read_row_by_row() -> None:
     )
 
     page = read(
-        f"<office:presentation><draw:page xmlns:svg='s'>{frames}</draw:page></office:presentation>"
+        f"<office:presentation><draw:page xmlns:svg='s'>{group.format(frames)}</draw:page>"
+        "</office:presentation>"
     )
 
     assert [block.text for block in page.blocks[1:]] == ["Desk", "111", "Fire", "222"]

@@ -59,7 +59,9 @@ def paragraph(text: str, properties: str = "", run: str = "") -> str:
         ('<w:sym w:font="Wingdings" w:char="F0FC"/>', "✓"),
         ('<w:sym w:font="Unknown" w:char="F0FC"/>', "\ufffd"),
         ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf0b1</w:t>', "±"),
-        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>aé = 45</w:t>', "αé = 45"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol" w:hAnsi="Arial"/></w:rPr><w:t>aé = 4</w:t>', "αé = 4"),
+        ('<w:rPr><w:rFonts w:ascii="Wingdings 2"/></w:rPr><w:t>PO</w:t>', "✓✗"),
+        ("<w:t>~</w:t></w:r><w:r><w:t>~400~~</w:t>", r"\~\~400\~\~"),
         ('<w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked/></w:checkBox>'
          "</w:ffData></w:fldChar>", "☒"),
         ("<w:ruby><w:rt><w:r><w:t>てん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>点</w:t></w:r>"
@@ -292,12 +294,14 @@ def test_a_level_that_is_left_out_above_an_item_is_counted() -> None:
     assert [block.text.strip() for block in page.blocks] == ["1.1 a", "2. b", "2.2 c"]
 
 
-def test_an_empty_item_is_counted_and_one_with_a_deleted_end_continues_in_the_next() -> None:
+def test_an_empty_item_is_counted_and_a_deleted_end_or_a_style_separator_costs_no_number() -> None:
     body = item("one", 1) + item("", 1) + item("thr", 1, "<w:del/>") + item("ee", 1)
+
+    body += item("Fees", 1, "<w:vanish/><w:specVanish/>")
 
     page = read_body(body, numbering__xml=NUMBERING)
 
-    assert [block.text.strip() for block in page.blocks] == ["1. one", "3. three"]
+    assert [block.text.strip() for block in page.blocks] == ["1. one", "3. three", "4. Fees"]
 
 
 def test_cells_keep_their_automatic_numbers_all_their_tables_and_the_marks_of_notes() -> None:
@@ -357,6 +361,7 @@ CODE = "<w:r><w:instrText>{}</w:instrText></w:r>".format
         (CODE("MACROBUTTON Open click here"), "Rate click here.", []),
         (CODE("XE 7"), "Rate .", []),
         (CODE("AUTONUM"), "Rate .", [("field", ("AUTONUM",))]),
+        (CODE("NUMPAGES"), "Rate .", [("field", ("NUMPAGES",))]),
     ],
 )  # fmt: skip
 def test_a_field_shows_its_result_and_is_counted_without_one(
@@ -424,7 +429,7 @@ def test_a_raised_sign_in_code_keeps_its_position(style: str) -> None:
     assert page.content == ("```\n10^6\n```" if style else "`10`^6")
 
 
-def test_hidden_rows_are_counted_and_old_horizontal_merges_span_their_columns() -> None:
+def test_hidden_rows_and_deleted_cells_are_counted_and_old_merges_span_columns() -> None:
     def cell(text: str, merge: str = "") -> str:
         return f"<w:tc><w:tcPr>{merge}</w:tcPr>{paragraph(text)}</w:tc>"
 
@@ -432,15 +437,35 @@ def test_hidden_rows_are_counted_and_old_horizontal_merges_span_their_columns() 
     rows = [
         cell("Plan") + wide,
         cell("") + cell("Month") + cell("Year"),
-        cell("A") + cell("1") + cell("10"),
+        cell("A") + cell("1", "<w:cellDel/>") + cell("10"),
+        cell("C") + cell("3") + cell("30"),
     ]
     hidden = f"<w:tr><w:trPr><w:hidden/></w:trPr>{cell('B')}{cell('2')}{cell('20')}</w:tr>"
     table = "".join(f"<w:tr>{row}</w:tr>" for row in rows)
 
     page = read_body(f"<w:tbl>{table}{hidden}</w:tbl>")
 
-    assert page.content == "| Plan | Price Month | Price Year |\n|---|---|---|\n| A | 1 | 10 |"
-    assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
+    assert page.content == (
+        "| Plan | Price Month | Price Year |\n|---|---|---|\n| A |  | 10 |\n| C | 3 | 30 |"
+    )
+    assert {(part.what, part.count) for part in page.left_out} == {
+        ("deleted cell", 1), ("hidden row", 1),
+    }  # fmt: skip
+
+
+def test_a_cell_repeats_only_the_text_of_a_shown_cell_that_spans_its_row() -> None:
+    def row(texts: str, merge: str = "", properties: str = "") -> str:
+        first, second = (f"{paragraph(text)}</w:tc>" for text in texts.split(","))
+        merged = f"<w:tcPr>{merge}</w:tcPr>"
+        return f"<w:tr><w:trPr>{properties}</w:trPr><w:tc>{merged}{first}<w:tc>{second}</w:tr>"
+
+    begin, go_on = '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
+    rows = row("Plan,Price") + row("A,1", begin) + row(",2", go_on)
+    rows += row("B,3", begin, "<w:del/>") + row(",4", go_on) + row("C,5") + row(",6", go_on)
+
+    page = read_body(f"<w:tbl>{rows}</w:tbl>")
+
+    assert page.content.endswith("| A | 1 |\n| A | 2 |\n|  | 4 |\n| C | 5 |\n|  | 6 |")
 
 
 def test_a_row_that_leaves_columns_out_keeps_its_cells_below_their_headers() -> None:
@@ -553,13 +578,13 @@ def test_a_diagram_is_a_list_in_its_order() -> None:
 def test_a_file_that_is_a_part_of_the_body_is_read_and_another_one_counted() -> None:
     page = read_body(
         '<w:altChunk r:id="aFChunk.html"/><w:p><w:r><w:object>'
-        '<o:OLEObject xmlns:o="o" r:id="x.bin"/></w:object></w:r></w:p>',
+        '<o:OLEObject xmlns:o="o" r:id="x.bin"/></w:object></w:r><w:subDoc r:id="b.docx"/></w:p>',
         {"aFChunk.html": "<h1>Minutes</h1><p>84,500 euros</p>"},
         x__bin="?",
     )
 
     assert page.content == "# Minutes\n\n84,500 euros"
-    assert [(part.what, part.count) for part in page.left_out] == [("embedded file", 1)]
+    assert [(part.what, part.count) for part in page.left_out] == [("embedded file", 1)] * 2
 
 
 def test_steps_of_a_slide_have_the_numbers_that_it_shows() -> None:

@@ -112,6 +112,42 @@ def test_the_parts_of_a_card_stay_together_in_whichever_order_they_were_drawn(
     assert texts == [part.format(card) for card in range(4) for part in parts]
 
 
+def place_boxes(*places: tuple[str, float, float, float, float]) -> Page:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for text, *place in places:
+        slide.shapes.add_textbox(*map(Inches, place)).text_frame.text = text
+    return read(deck)
+
+
+def test_the_parts_of_cards_whose_heights_differ_stay_together() -> None:
+    page = place_boxes(
+        ("Rent", 1, 1, 2, 0.4), ("Power", 4, 1, 2, 0.5), ("Water", 7, 1, 2, 0.4),
+        ("30", 7, 1.5, 2, 0.9), ("10", 1, 1.5, 2, 0.8), ("20", 4, 1.6, 2, 1),
+    )  # fmt: skip
+
+    texts = [block.text for block in page.blocks[1:]]
+
+    assert texts == ["Rent", "10", "Power", "20", "Water", "30"]
+    assert not page.left_out
+
+
+def test_boxes_on_a_tile_follow_each_other_in_whichever_place_they_are() -> None:
+    page = place_boxes(
+        ("", 1, 1, 3, 2), ("", 5, 1.9, 3, 3), ("Rent", 1.1, 1.1, 2, 0.4),
+        ("Power", 5.1, 2, 2, 0.4), ("20", 6, 4, 1, 0.4), ("10", 2, 2, 1, 0.4),
+    )  # fmt: skip
+
+    assert [block.text for block in page.blocks[1:]] == ["Rent", "10", "Power", "20"]
+
+
+def test_an_order_of_boxes_that_contradicts_their_places_is_noted() -> None:
+    page = place_boxes(("Total", 5, 5, 1, 0.4), ("12", 1, 1, 1, 0.4), ("Price", 3, 3, 1, 0.4))
+
+    assert [block.text for block in page.blocks[1:]] == ["Total", "12", "Price"]
+    assert [(part.what, part.names) for part in page.left_out] == [("reading order", ("slide 1",))]
+
+
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [
@@ -187,7 +223,7 @@ def test_text_in_the_colour_of_its_background_is_no_text() -> None:
     box(2, "in front of the dark box")
     themed = box(6, "hidden by the theme").text_frame.paragraphs[0].runs[0]
     themed.font.color.theme_color = MSO_THEME_COLOR.BACKGROUND_1
-    table = slide.shapes.add_table(1, 2, 0, 0, Inches(1), Inches(1)).table
+    table = slide.shapes.add_table(1, 2, 0, Inches(3), Inches(1), Inches(1)).table
     for cell, text in zip(table.iter_cells(), ("hidden in a cell", "in a cell"), strict=True):
         add_text(cell, text, WHITE)
     fill(table.cell(0, 0), WHITE)
