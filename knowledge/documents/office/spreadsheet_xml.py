@@ -14,6 +14,7 @@ from knowledge.documents.office.workbook import (
     CellStyle,
     Runs,
     Workbook,
+    find_address,
 )
 from knowledge.documents.office.zipped_xml import (
     find_child,
@@ -64,10 +65,13 @@ class _WorkbookReader:
         sheet.hide_columns(at - 1 for at, column in _place(table, "Column") if _is_hidden(column))
         for number, row in _place(table, "Row"):
             if _is_hidden(row):
-                sheet.hide_row()
+                sheet.hide_rows()
             else:
-                cells = ((at - 1, cell) for at, cell in _place(row, "Cell"))
+                cells = [(at - 1, cell) for at, cell in _place(row, "Cell")]
                 sheet.add_row(number, cells, read)
+                for at, cell in cells:
+                    address = cell.get("HRef") or find_address(cell.get("Formula"))
+                    sheet.links[number, at] = address
                 sheet.merged += _list_merged(row, number)
         headers = (part.get("Data") for part in declared.iter() if part.tag in _HEADERS)
         yield from sheet.write(self.workbook.write_printed_headers(headers))
@@ -114,7 +118,8 @@ def read(data: bytes, source: str) -> Page:
     root = parse_without_namespaces(data, _EXPECTED)
     reader = _WorkbookReader(root)
     blocks = tuple(block for sheet in root.findall("Worksheet") for block in reader.read(sheet))
-    return Page(source, "", blocks, left_out=reader.workbook.left_out.list())
+    workbook = reader.workbook
+    return Page(source, "", blocks, links=tuple(workbook.links), left_out=workbook.left_out.list())
 
 
 def _list_spans(element: Element, span: Span, depth: int = 0) -> Iterator[Span]:

@@ -53,7 +53,7 @@ class _WorkbookReader:
         if sheet is None:
             return
         hidden_rows, hidden_columns = (
-            {at for at, place in places.items() if place.hidden}
+            {at for at, place in places.items() if place.hidden and not place.outline_level}
             for places in (declared.rowinfo_map, declared.colinfo_map)
         )
         sheet.hide_columns(hidden_columns)
@@ -61,7 +61,7 @@ class _WorkbookReader:
         read = partial(self._read_cell, declared, parts)
         for at in range(max((declared.nrows, *(row + 1 for row in hidden_rows)))):
             if at in hidden_rows:
-                sheet.hide_row()
+                sheet.hide_rows()
             elif at < declared.nrows:
                 kinds = enumerate(declared.row_types(at))
                 filled = (
@@ -73,6 +73,9 @@ class _WorkbookReader:
             (range(first + 1, end + 1), range(left, right))
             for first, end, left, right in declared.merged_cells
         ]
+        for link in declared.hyperlink_list:
+            sheet.links[link.frowx + 1, link.fcolx] = str(link.url_or_path or "")
+        sheet.links.update(parts.links)
         self.workbook.left_out.take(parts.left_out.list())
         headers = self.workbook.write_printed_headers(parts.headers)
         boxes = tuple(self._write_boxes(parts))
@@ -179,7 +182,8 @@ def _read_workbook(data: bytes, source: str) -> Page:
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
     )
-    return Page(source, "", blocks, left_out=left_out.list())
+    links = tuple(reader.workbook.links)
+    return Page(source, "", blocks, links=links, left_out=left_out.list())
 
 
 def _find_stream(data: bytes) -> bytes:

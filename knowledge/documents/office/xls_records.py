@@ -3,6 +3,7 @@
 The library that reads the cells skips these records ([MS-XLS] 2.3).
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
@@ -11,14 +12,14 @@ from typing import Any, TypeAlias
 from knowledge.documents.page import LeftOutCounts
 
 _HEAD = Struct("<HH")
-_BIFF5, _BIFF8 = 50, 80
+_BIFF8 = 80
 _BEGIN, _END = frozenset({0x0009, 0x0209, 0x0409, 0x0809}), 0x000A
 _BEGINNING = b"\x09\x08"
 _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
 _HEADERS = frozenset({0x0014, 0x0015})
 _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 """Conditional formats, and a picture behind a sheet."""
-_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0006, 0x0208, 0x00FC})
+_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0208, 0x00FC})
 _NOTE = 0x19
 _DEFINED_NAME, _CELL_NOTE, _UNUSED = 0x0018, 0x001C, b"\xff\x1f"
 _AUTHOR = Struct("<HB")
@@ -29,8 +30,15 @@ _OBJECTS = {
     0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
-_OLD_BOX = 0x06
-"""The kind of a box whose text is in its object, before BIFF8."""
+_OLD_PARTS = (
+    "object or printed header",
+    "only cells of workbooks of Excel 95 and before are read: save the workbook as .xlsx",
+)
+_FORMULA, _FIRST_TOKEN = 0x0006, 22
+_TEXT = b"\x17"
+_CELL = re.compile(rb"[\x24\x44\x64]")
+_LINK = re.compile(rb"[\x22\x42\x62][\x01\x02]\x67\x01")
+"""The tokens of a literal text, of the reference to a cell, and of the function HYPERLINK."""
 _DRAWING = 0x00EC
 _SHAPE_PROPERTIES, _IS_CONTAINER = 0xF00B, 0xF
 _FILL_KIND, _FILL_COLOUR, _FILL_STATE = 0x0180, 0x0181, 0x01BF
@@ -58,27 +66,23 @@ class Box:
         if len(self.text) < self.length:
             self.text += _decode(data, self.length - len(self.text))
         else:
-            self.add_runs(data)
-
-    def add_runs(self, data: bytes) -> None:
-        """Add the fonts of the text."""
-        places = range(0, len(data), _SIZE_OF_RUN)
-        runs = ((_read_number(data, at), _read_number(data, at + 2)) for at in places)
-        self.runs += (run for run in runs if run[0] < self.length)
+            places = range(0, len(data), _SIZE_OF_RUN)
+            runs = ((_read_number(data, at), _read_number(data, at + 2)) for at in places)
+            self.runs += (run for run in runs if run[0] < self.length)
 
 
 @dataclass(slots=True)
 class SheetParts:
     """What a sheet has beside its cells: text boxes, printed headers, and other objects.
 
-    `encoding` is that of its texts before BIFF8, `version` the one of the format.
-    `may_have_backgrounds`: a picture or a condition may change what is behind its cells.
+    `may_have_backgrounds`: a picture or a condition may change what is behind its cells. `links`
+    are the addresses that formulas state, by the row and column of their cells.
     """
 
-    encoding: str = ""
-    version: int = _BIFF8
+    is_old: bool = False
     boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
+    links: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
     _fill: Fill = None
@@ -91,42 +95,39 @@ class SheetParts:
             self.boxes[-1].add(data)
             return
         self._is_open = kind == _BOX and not self._is_skipped
-        if self._is_open:
+        self.may_have_backgrounds |= kind in _BACKGROUNDS
+        if self.is_old:
+            self.left_out.add(*_OLD_PARTS, kind == _OBJECT or (kind in _HEADERS and len(data) > 1))
+        elif self._is_open:
             self.boxes.append(Box(_read_number(data, 10), self._fill))
         elif kind == _DRAWING:
             self._fill = _find_fill(data, self._fill)
         elif kind == _OBJECT:
-            self._add_object(data)
-        elif kind in _HEADERS and self.encoding:
-            self.headers.append(data[1:].decode(self.encoding, "replace"))
+            self._add_object(_read_number(data, 4))
         elif kind in _HEADERS:
             self.headers.append(_decode(data[2:], _read_number(data, 0)))
-        self.may_have_backgrounds |= kind in _BACKGROUNDS
+        elif kind == _FORMULA and (address := _find_address(data[_FIRST_TOKEN:])):
+            self.links[_read_number(data, 0) + 1, _read_number(data, 2)] = address
 
-    def _add_object(self, data: bytes) -> None:
-        shown = _read_number(data, 4)
+    def _add_object(self, shown: int) -> None:
         self._is_skipped = shown == _NOTE or shown in _CONTROLS
         if shown in _OBJECTS:
             self.left_out.add(*_OBJECTS[shown])
-        elif self.encoding and shown == _OLD_BOX:
-            self.boxes.append(_read_old_box(data, self.encoding, self.version))
 
 
 def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
     """Return the parts of each sheet with cells; count the other sheets of the workbook."""
-    encoding = "" if book.biff_version == _BIFF8 else book.encoding or "cp1252"
-    version = book.biff_version
-    sheets = {} if version >= _BIFF5 else {0: SheetParts(encoding, version)}
+    is_old = book.biff_version < _BIFF8
+    sheets = {0: SheetParts(is_old)} if book.biff_version < 50 else {}
     current: SheetParts | None = None
     depth = 0
     for at, kind, data in _list_records(stream):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
-                sheets[place] = SheetParts(encoding, version)
+                sheets[place] = SheetParts(is_old)
             else:
-                text = data[7:]
-                name = text.decode(encoding, "replace") if encoding else _decode(text, len(text))
+                name = "" if is_old else _decode(data[7:], len(data))
                 left_out.add("sheet", "only sheets with cells are read", name=name)
         elif kind in _BEGIN or kind == _END:
             # A chart on a sheet begins and ends inside of it.
@@ -164,24 +165,20 @@ def _list_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
         at = end
 
 
-def _read_old_box(data: bytes, encoding: str, version: int) -> Box:
-    """Return the box of an object before BIFF8: fill and lengths are followed by a name, a macro,
-    the text, a link and the fonts.
+def _find_address(tokens: bytes) -> str:
+    """Return the address in the tokens of a formula that is HYPERLINK with a literal address and,
+    if stated, a literal label or the cell that contains it.
     """
-    is_biff5 = version >= _BIFF5
-    begin, at = (34, 70) if is_biff5 else (30, 62)
-    _, colour, pattern, is_automatic = data[begin : begin + 4].ljust(4, b"\0")
-    fill = WINDOW if is_automatic & 1 else {0: 0, 1: colour}.get(pattern)
-    length, size = (_read_number(data, begin + place) for place in (10, 14))
-    if is_biff5 and _read_number(data, 30):
-        at += 1 + int.from_bytes(data[at : at + 1])
-        at += at % 2
-    at += _read_number(data, 26)
-    box = Box(length, fill, data[at : at + length].decode(encoding, "replace"))
-    at += length + (at + length) % 2
-    at += _read_number(data, begin + 26) if is_biff5 else 0
-    box.add_runs(data[at : at + size])
-    return box
+    behind = _skip_operand(tokens)
+    is_link = _LINK.match(behind) or _LINK.match(_skip_operand(behind))
+    return _decode(tokens[2:], tokens[1]) if is_link and tokens[:1] == _TEXT else ""
+
+
+def _skip_operand(tokens: bytes) -> bytes:
+    """Return the tokens behind a text or the reference to a cell."""
+    if tokens[:1] == _TEXT and len(tokens) > 2:
+        return tokens[3 + tokens[1] * (1 + (tokens[2] & 1)) :]
+    return tokens[5:] if _CELL.match(tokens) else b""
 
 
 def _find_fill(data: bytes, before: Fill) -> Fill:

@@ -5,7 +5,7 @@ rows and columns are left out and counted; rows hidden only by a filter are read
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
@@ -23,6 +23,7 @@ from knowledge.documents.office.workbook import (
     Runs,
     Sheet,
     Workbook,
+    find_address,
 )
 from knowledge.documents.office.zipped_xml import (
     Relationship,
@@ -56,12 +57,11 @@ _LAST_COLUMN = 16_384
 class _WorkbookReader:
     """Reads the sheets of an archive, whose cells refer to shared strings and styles.
 
-    `root` is that of the part `main`, which lists the sheets. `links` are by label and URL.
+    `root` is that of the part `main`, which lists the sheets.
     """
 
     def __init__(self, archive: ZippedXml, main: str, root: Element) -> None:
         self.workbook = Workbook(_is_true(root.find("workbookPr"), "date1904"))
-        self.links: list[tuple[str, str]] = []
         self._archive = archive
         self._left_out = self.workbook.left_out
         # Programs that do not calculate state so, and store zeros.
@@ -98,20 +98,25 @@ class _WorkbookReader:
             ):
                 style = replace(style, background=None)
             runs, note = self._read_stated(cell, kind), notes.get(place, "")
+            if rows and (address := find_address(cell.findtext("f"))):
+                sheet.links[rows.start, columns.start] = address
             return self.workbook.show(runs, style, note, is_number=kind in _NUMBERS)
 
         sheet.hide_columns(_list_hidden_columns(root))
         number = 0
         for row in find_all(root, "row"):
             number = to_number(row.get("r"), number + 1)
-            if row.get("hidden") in _TRUE and not any(number in rows for rows in filtered):
-                sheet.hide_row()
+            if _is_hidden(row) and not any(number in rows for rows in filtered):
+                sheet.hide_rows()
             else:
                 sheet.add_row(number, _list_cells(row), read)
         sheet.merged = list(_list_ranges(find_all(root, "mergeCell")))
         self._count_unread(root, sheet.name)
         addresses = self._archive.web_links(part)
-        self.links += _list_links(root, sheet, addresses)
+        for link in find_all(root, "hyperlink"):
+            rows, columns = _read_range(link.get("ref", ""))
+            if rows and (address := addresses.get(link.get("id", ""))):
+                sheet.links[rows.start, columns.start] = address
         headers = (header.text for headers in root.iter("headerFooter") for header in headers)
         printed = self.workbook.write_printed_headers(headers)
         page = _WHITE if self._is_white and not backgrounds else None
@@ -204,11 +209,16 @@ def read(data: bytes, source: str) -> Page:
         elif (sheet := reader.workbook.open_sheet(name, is_hidden=is_hidden)) is not None:
             blocks += reader.read_sheet(sheet, relation.target)
     stated = read_core_properties(archive)
-    return make_page(source, archive, stated, stated.title, blocks, reader.links, left_out)
+    return make_page(source, archive, stated, stated.title, blocks, reader.workbook.links, left_out)
 
 
 def _is_true(element: Element | None, name: str) -> bool:
     return element is not None and element.get(name) in _TRUE
+
+
+def _is_hidden(part: Element) -> bool:
+    """Return whether a row or a column is hidden other than by its group."""
+    return part.get("hidden") in _TRUE and not to_number(part.get("outlineLevel"))
 
 
 def _read_runs(item: Element | None) -> "tuple[Span | str, ...]":
@@ -295,17 +305,6 @@ def _list_filtered(
             yield rows
 
 
-def _list_links(
-    root: Element, sheet: Sheet, addresses: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the text of each cell with a web link, and its URL."""
-    for link in find_all(root, "hyperlink"):
-        label = sheet.find(_read_range(link.get("ref", "")))
-        address = addresses.get(link.get("id", ""))
-        if label and address and label != address:
-            yield label, address
-
-
 def _list_conditions(root: Element) -> Iterator[CellRange]:
     """Yield the ranges that may have a background that no style of a cell states."""
     for element in root.findall("conditionalFormatting"):
@@ -323,7 +322,7 @@ def _list_cells(row: Element) -> Iterator[tuple[int | None, Element]]:
 
 def _list_hidden_columns(root: Element) -> Iterator[int]:
     for column in find_children(root.find("cols"), "col"):
-        if column.get("hidden") in _TRUE:
+        if _is_hidden(column):
             first, last = to_number(column.get("min"), 1), to_number(column.get("max"))
             yield from range(first - 1, min(last, _LAST_COLUMN))
 

@@ -210,8 +210,23 @@ def test_conditions_that_strike_out_cells_are_reported() -> None:
 def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
     workbook = workbook_of(("Part", "Sheet"), ("P-1", "Data sheet"))
     workbook.active["B2"].hyperlink = "https://plant.example/p1.pdf"
+    workbook.active["B3"] = 'price list"&A1'
+    cell = '<c r="B3" t="inlineStr"><f>HYPERLINK("https://plant.example/","List")</f>'
 
-    assert read(workbook).links == (("Data sheet", "https://plant.example/p1.pdf"),)
+    page = read_changed(workbook, '<c r="B3" t="inlineStr">', cell)
+
+    assert set(page.links) == {
+        ("Data sheet", "https://plant.example/p1.pdf"), ('price list"&A1', "https://plant.example/")
+    }  # fmt: skip
+
+
+def test_rows_and_columns_of_a_collapsed_group_are_read_and_other_hidden_ones_are_not() -> None:
+    workbook = workbook_of(("Cost", "Place", "Note"), ("Rent", "Berlin", "x"), ("Tax", "Bonn", "y"))
+    workbook.active.row_dimensions.group(2, hidden=True)
+    workbook.active.row_dimensions[3].hidden = True
+    workbook.active.column_dimensions.group("B", hidden=True)
+
+    assert read(workbook).content.endswith("| Rent | Berlin | x |")
 
 
 def read_changed(workbook: openpyxl.Workbook, old: str, new: str) -> Page:
