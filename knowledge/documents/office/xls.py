@@ -23,7 +23,10 @@ from knowledge.documents.office.xls_records import WINDOW, SheetParts, mend_reco
 from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
 from knowledge.documents.page import Block, BlockKind, Page
 
-_EXPECTED = "an old Excel workbook (.xls)"
+_DAMAGED = (
+    "expected an old Excel workbook (.xls), found a damaged one: if Excel or LibreOffice opens it, "
+    "save it there as .xlsx"
+)
 # Excel also opens other formats that programs export under this extension.
 _ZIP = b"PK\x03\x04"
 _HTML = re.compile(
@@ -174,7 +177,7 @@ def _read_workbook(data: bytes, source: str) -> Page:
     except Exception as error:  # the library raises whatever damaged data lead to
         if str(error) == _ENCRYPTED:
             raise SkippedError(LOCKED) from error
-        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
+        raise WrongFormatError(_DAMAGED) from error
     reader = _WorkbookReader(book)
     left_out = reader.workbook.left_out
     parts = read_parts(stream, book, left_out)

@@ -19,8 +19,11 @@ _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
 _HEADERS = frozenset({0x0014, 0x0015})
 _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 """Conditional formats, and a picture behind a sheet."""
-_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0208, 0x00FC})
+_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0208})
 _NOTE = 0x19
+_STRINGS = 0x00FC
+_HEAD_OF_STRINGS = Struct("<II")
+"""The numbers of uses of strings and of strings, which precede the strings of a workbook."""
 _DEFINED_NAME, _CELL_NOTE, _UNUSED = 0x0018, 0x001C, b"\xff\x1f"
 _AUTHOR = Struct("<HB")
 """The number of characters of a name, and their size, after the place of a note in 8 bytes."""
@@ -139,8 +142,8 @@ def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetP
 
 
 def mend_records(stream: bytes) -> bytes:
-    """Return the stream of a workbook without defined names and authors of notes: nobody needs
-    them, and the library fails at some.
+    """Return the stream of a workbook without defined names and authors of notes, at some of which
+    the library fails, and with the true number of its strings: some programs state more.
     """
     if not stream.startswith(_BEGINNING):
         return stream
@@ -151,6 +154,11 @@ def mend_records(stream: bytes) -> bytes:
             mended[at : at + 2] = _UNUSED
         elif kind == _CELL_NOTE and is_biff8 and len(data) >= 8 + _AUTHOR.size:
             _AUTHOR.pack_into(mended, at + _HEAD.size + 8, len(data) - 8 - _AUTHOR.size, 0)
+        elif (
+            kind == _STRINGS and _read_number(stream, at + _HEAD.size + len(data)) != _CONTINUATION
+        ):
+            number = _count_strings(data)
+            _HEAD_OF_STRINGS.pack_into(mended, at + _HEAD.size, number, number)
     return bytes(mended)
 
 
@@ -179,6 +187,24 @@ def _skip_operand(tokens: bytes) -> bytes:
     if tokens[:1] == _TEXT and len(tokens) > 2:
         return tokens[3 + tokens[1] * (1 + (tokens[2] & 1)) :]
     return tokens[5:] if _CELL.match(tokens) else b""
+
+
+def _continues(stream: bytes, at: int) -> bool:
+    return _read_number(stream, at) == _CONTINUATION
+
+
+def _count_strings(data: bytes) -> int:
+    """Return the number of strings in a record; each states its length, and what is behind it."""
+    number, at = 0, _HEAD_OF_STRINGS.size
+    while at + 3 <= len(data):
+        kind = data[at + 2]
+        runs = _read_number(data, at + 3) if kind & 8 else 0
+        at_phonetic = at + 3 + (2 if kind & 8 else 0)
+        phonetic = int.from_bytes(data[at_phonetic : at_phonetic + 4], "little") if kind & 4 else 0
+        text = _read_number(data, at) * (1 + (kind & 1))
+        at = at_phonetic + (4 if kind & 4 else 0) + text + 4 * runs + phonetic
+        number += at <= len(data)
+    return number
 
 
 def _find_fill(data: bytes, before: Fill) -> Fill:

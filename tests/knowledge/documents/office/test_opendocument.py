@@ -499,6 +499,7 @@ FILLS = "".join(
         ("none", "none", ""),
         ("navy", "solid", "#000080"),
         ("paper", "solid", "#ffffff"),
+        ("fade", "gradient", "#000080"),
     )
 )
 
@@ -523,13 +524,20 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it() -> N
     assert drawn.content.split() == ["Fee", "4", "Fee", "5", "Fee", "6"]
 
 
-@pytest.mark.parametrize(("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4")])
+@pytest.mark.parametrize(
+    ("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4"), ("fade", "Fee 4")]
+)
 def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
     box = f'<draw:frame draw:style-name="{fill}"><draw:text-box>{white("4")}</draw:text-box>'
+    shapes = f"<table:shapes>{box}</draw:frame></table:shapes>"
 
     page = read(f"<office:text><text:p>{box}</draw:frame></text:p></office:text>", COLOURS + FILLS)
+    sheet = read(
+        f"<office:spreadsheet><table:table>{shapes}</table:table></office:spreadsheet>",
+        COLOURS + FILLS,
+    )
 
-    assert page.content == shown
+    assert page.content == sheet.blocks[-1].text == shown
 
 
 @pytest.mark.parametrize("page_style", ["", "blue"])
@@ -632,6 +640,16 @@ def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
     with pytest.raises(FormulaError):
         xlrd.open_workbook(file_contents=stream + record(0xA))
     page = xls.read(stream + note + record(0xA), "a.xls")
+
+    assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
+
+
+def test_a_workbook_that_states_more_strings_than_it_has_is_read() -> None:
+    stream = read_stream()
+    count = stream.index(record(0xFC, bytes(9))[:2]) + 8
+    more = stream[:count] + struct.pack("<I", 900) + stream[count + 4 :]
+
+    page = xls.read(more + record(0xA), "a.xls")
 
     assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
 
