@@ -23,10 +23,11 @@ MOST_COLUMNS = 500
 TOO_MANY_COLUMNS = f"a table can have at most {MOST_COLUMNS} columns"
 
 CONDITIONAL = (
-    "conditional strikethrough",
-    "conditions are not evaluated, so values there may be struck out in the workbook",
+    "conditional format",
+    "conditions are not evaluated: the workbook may colour values, strike them out, hide them or "
+    "show them in another form",
 )
-"""What is counted for a rule that strikes out cells, by the range to which it applies."""
+"""What is counted for a rule with a style for cells, by the range to which it applies."""
 
 _MOST_HEADER_ROWS = 3
 _MOST_STACKED = 50

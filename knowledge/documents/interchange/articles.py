@@ -82,10 +82,9 @@ class ArticleColumns:
     def __init__(self, header: Sequence[str]) -> None:
         names = [clean_text(cell).strip().casefold().replace("_", " ") for cell in header]
         self._names = names
-        self._title = _find(names, _TITLES)
-        self._body = _find(names, _BODIES)
-        columns = (_find(names, frozenset({name})) for name in _PLACES)
-        self._places = [at for at in columns if at is not None]
+        self._title = next((at for at, name in enumerate(names) if name in _TITLES), None)
+        self._body = next((at for at, name in enumerate(names) if name in _BODIES), None)
+        self._places = [names.index(name) for name in _PLACES if name in names]
 
     def are_in(self, rows: Sequence[Sequence[str]]) -> bool:
         """Return whether the rows have titles, and bodies at least one of which is HTML."""
@@ -229,10 +228,6 @@ def _name_folders(entry: _Entry, folders: Mapping[tuple[str, str], _Entry]) -> I
 
 def _is_draft(fields: Mapping[str, Any]) -> bool:
     return any(str(fields.get(key)).strip().casefold() in _UNPUBLISHED for key in _DRAFTS)
-
-
-def _find(names: Sequence[str], wanted: frozenset[str]) -> int | None:
-    return next((at for at, name in enumerate(names) if name in wanted), None)
 
 
 def _take(row: Sequence[str], at: int | None) -> str:

@@ -151,13 +151,12 @@ class _SheetReader(BodyReader):
 
     def _find_colour(self, table: Element, name: str) -> str:
         """Return the colour behind the cells of a sheet, or an empty text if it may depend on
-        conditions; count those that strike out cells.
+        conditions; count those that change how values are shown.
         """
         conditions = list(find_children(table.find("conditional-formats"), "conditional-format"))
         for condition in conditions:
-            for rule in condition.findall("condition"):
-                style = rule.get("apply-style-name", "").replace(" ", "_20_")
-                if self._styles.find_span("table-cell", style, PLAIN).is_struck:
+            for rule in condition.iter():
+                if rule.get("apply-style-name") or rule.get("show-value") == "false":
                     place = condition.get("target-range-address", name)
                     self.left_out.add(*CONDITIONAL, name=place)
         return "" if conditions else WHITE

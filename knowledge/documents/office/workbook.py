@@ -26,6 +26,7 @@ _HIDDEN = "hidden in the workbook"
 NO_RESULT = ("formula", "the file stores no result: open and save it in Excel or LibreOffice")
 """What is counted for a formula without a stored value."""
 TRUTHS = {"0": "FALSE", "1": "TRUE"}
+CHECKBOXES = {"0": "\u2610", "1": "\u2611"}
 # The codes of printed headers (ECMA-376 part 1, 18.3.1.46): sections, appearance and fields.
 _SECTION = re.compile(r"&[LCR]")
 _APPEARANCE = re.compile(
@@ -34,13 +35,21 @@ _APPEARANCE = re.compile(
 _LINK_FORMULA = re.compile(
     r'(?:[a-z]{1,9}:)?=?[ ]?HYPERLINK\([ ]?"([^"]{1,2083})"[ ]?[,;)]', re.IGNORECASE
 )
-_SCHEMES = ("http://", "https://")
 _AMPERSAND = "\ue000"
 _FIELD = re.compile(r"&[PNDTGFAZ]")
 _Cell = TypeVar("_Cell")
 CellRange: TypeAlias = tuple[range, range]
 """The 1-based rows and the 0-based columns of a range of cells."""
-Runs: TypeAlias = Iterable[Span | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Span):
+    """Text with the colour of its typeface, as in the file; None if it is not known."""
+
+    colour: object = None
+
+
+Runs: TypeAlias = Iterable[Run | str]
 """The text of a cell; a run without a typeface of its own, which it takes from its cell, is a
 string.
 """
@@ -58,10 +67,10 @@ class CellStyle:
     background: object = None
     typeface: str = ""
 
-    @property
-    def is_invisible(self) -> bool:
-        """Whether text has the colour of the cell."""
-        return self.colour is not None and self.colour == self.background
+    def hides(self, run: Run | str) -> bool:
+        """Return whether text has the colour of the cell."""
+        text, colour = (run, self.colour) if isinstance(run, str) else (run.text, run.colour)
+        return bool(text.strip()) and colour is not None and colour == self.background
 
 
 @dataclass(slots=True)
@@ -125,13 +134,12 @@ class Sheet:
         for (number, column), address in self.links.items():
             row = self._rows.get(number)
             label = "" if row is None else " ".join(row.cells.get(column, "").split())
-            if label and label != address and address.startswith(_SCHEMES):
+            if label and label != address and address.startswith(("http://", "https://")):
                 self._links_of_workbook.append((label, address))
         for places in self.merged:
             self._fill_merged(*places)
         anchor = f"sheet={quote(self.name)}"
-        rows = [self._close_gaps(row) for row in self._rows.values()]
-        below = (*write_sheet(rows, f"{anchor}&", self.header_rows), *after)
+        below = (*write_sheet(self._close_gaps(), f"{anchor}&", self.header_rows), *after)
         if below:
             yield from (Block(BlockKind.HEADING, self.name, 2, anchor), *before, *below)
 
@@ -150,12 +158,17 @@ class Sheet:
                 row.cells.update(dict.fromkeys(shown, text))
                 row.merged.update(shown if len(own) > 1 else ())
 
-    def _close_gaps(self, row: SheetRow) -> SheetRow:
-        """Return a row without the gaps that hidden columns leave."""
+    def _close_gaps(self) -> list[SheetRow]:
+        """Return the rows without the gaps that hidden columns leave."""
         hidden = sorted(self._hidden_columns)
-        cells = {at - bisect_left(hidden, at): text for at, text in row.cells.items()}
-        merged = {at - bisect_left(hidden, at) for at in row.merged}
-        return replace(row, cells=cells, merged=merged)
+        return [
+            replace(
+                row,
+                cells={at - bisect_left(hidden, at): text for at, text in row.cells.items()},
+                merged={at - bisect_left(hidden, at) for at in row.merged},
+            )
+            for row in self._rows.values()
+        ]
 
 
 @dataclass(slots=True)
@@ -183,20 +196,21 @@ class Workbook:
         The run of a number is as the file stores it.
         """
         runs = tuple(runs)
+        visible = [run for run in runs if not style.hides(run)]
+        hidden = "hidden passage" if visible else "value"
+        self.left_out.add(hidden, BACKGROUND, len(visible) < len(runs))
         spans = [
             run
-            if isinstance(run, Span)
-            else Span(
+            if isinstance(run, Run)
+            else Run(
                 run if is_number else replace_symbols(run, style.typeface),
                 is_struck=style.is_struck,
             )
-            for run in runs
+            for run in visible
         ]
         stated = "".join(span.text for span in spans)
         shown = ""
-        if style.is_invisible and stated.strip() and all(isinstance(run, str) for run in runs):
-            self.left_out.add("value", BACKGROUND)
-        elif stated.strip():
+        if stated.strip():
             if is_number:
                 shown = format_number(stated, style.format, since_1904=self.since_1904)
                 shown = join_spans([replace(spans[0], text=shown)])

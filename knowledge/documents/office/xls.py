@@ -15,12 +15,12 @@ import olefile
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
-from knowledge.documents.notation import Script, Span
+from knowledge.documents.notation import Script
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format
-from knowledge.documents.office.workbook import TRUTHS, CellStyle, Runs, Workbook
-from knowledge.documents.office.xls_records import WINDOW, SheetParts, mend_records, read_parts
-from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
+from knowledge.documents.office.workbook import TRUTHS, CellStyle, Run, Runs, Workbook
+from knowledge.documents.office.xls_records import SheetParts, mend_records, read_parts
+from knowledge.documents.office.zipped_xml import LOCKED
 from knowledge.documents.page import Block, BlockKind, Page
 
 _DAMAGED = (
@@ -40,6 +40,15 @@ _ENCRYPTED = "Workbook is encrypted"
 """What the library raises."""
 _STREAMS = ("Workbook", "Book")
 _WHITE = (255, 255, 255)
+_BIFF8 = 80
+_OLD_PARTS = (
+    "workbook of Excel 95 or before",
+    "only its cells are read, without objects, charts and printed headers: save it as .xlsx",
+)
+_WHITE_TEXT = (
+    "white text in a box",
+    "it is shown, because colours of boxes in .xls are not read: it may be hidden in the workbook",
+)
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
 
 
@@ -81,8 +90,11 @@ class _WorkbookReader:
         sheet.links.update(parts.links)
         self.workbook.left_out.take(parts.left_out.list())
         headers = self.workbook.write_printed_headers(parts.headers)
-        boxes = tuple(self._write_boxes(parts))
-        yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in boxes if text))
+        boxes = [self._read_runs(box.text, [(0, 0), *box.runs]) for box in parts.boxes]
+        white = [run for runs in boxes for run in runs if run.colour == _WHITE and run.text.strip()]
+        self.workbook.left_out.add(*_WHITE_TEXT, len(white))
+        texts = [self.workbook.show(runs, CellStyle(), is_number=False) for runs in boxes]
+        yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in texts if text))
 
     def _read_cell(self, sheet: Any, parts: SheetParts, place: tuple[int, int]) -> str:
         """Return the visible text of a cell with its note."""
@@ -120,37 +132,21 @@ class _WorkbookReader:
     def _find_font(self, number: int) -> Any:
         return self._book.font_list[number] if number < len(self._book.font_list) else None
 
-    def _write_boxes(self, parts: SheetParts) -> Iterator[str]:
-        """Yield the text of each box that does not have the colour of its background."""
-        styles = self._book.xf_list
-        may_vary = parts.may_have_backgrounds or bool(parts.left_out.list())
-        # A box without a fill may be on any other one, and on a cell or a picture.
-        is_free = not may_vary and not any(style.background.fill_pattern for style in styles)
-        for box in parts.boxes:
-            colours = {**self._book.colour_map, 0: _WHITE if is_free else None, WINDOW: _WHITE}
-            background = box.fill if isinstance(box.fill, tuple) else colours.get(box.fill)
-            is_free = is_free and box.fill == 0
-            runs = self._read_runs(box.text, [(0, 0), *box.runs], background)
-            yield self.workbook.show(runs, CellStyle(), is_number=False)
-
-    def _read_runs(
-        self, text: str, fonts: Sequence[tuple[int, int]], background: Any = None
-    ) -> Iterator[Span]:
-        """Yield the parts of text that do not have the colour of a known background; `fonts` are
-        the places from which on it has the font of a number.
+    def _read_runs(self, text: str, fonts: Sequence[tuple[int, int]]) -> tuple[Run, ...]:
+        """Return the parts of a text; `fonts` are the places from which on it has the font of a
+        number.
         """
         encoded = text.encode("utf-16-le", "surrogatepass")
         ends = [start for start, _ in fonts[1:]]
+        runs: list[Run] = []
         for (start, number), end in zip(fonts, [*ends, len(encoded)], strict=True):
             part = encoded[2 * start : 2 * end].decode("utf-16-le", "replace")
             font = self._find_font(number)
             colour = None if font is None else self._book.colour_map.get(font.colour_index)
-            if part.strip() and colour is not None and colour == background:
-                self.workbook.left_out.add("hidden passage", BACKGROUND)
-                continue
             # The script of a whole cell is only its size.
             script = _SCRIPTS.get(font.escapement, Script.LINE) if font and ends else Script.LINE
-            yield Span(part, script, font is not None and bool(font.struck_out))
+            runs.append(Run(part, script, font is not None and bool(font.struck_out), colour))
+        return tuple(runs)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -180,7 +176,9 @@ def _read_workbook(data: bytes, source: str) -> Page:
         raise WrongFormatError(_DAMAGED) from error
     reader = _WorkbookReader(book)
     left_out = reader.workbook.left_out
-    parts = read_parts(stream, book, left_out)
+    is_old = book.biff_version < _BIFF8
+    left_out.add(*_OLD_PARTS, is_old)
+    parts = [] if is_old else read_parts(stream, left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)

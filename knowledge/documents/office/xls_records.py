@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, TypeAlias
 
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.tables import CONDITIONAL
 
 _HEAD = Struct("<HH")
-_BIFF8 = 80
 _BEGIN, _END = frozenset({0x0009, 0x0209, 0x0409, 0x0809}), 0x000A
 _BEGINNING = b"\x09\x08"
 _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
@@ -33,26 +32,13 @@ _OBJECTS = {
     0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
-_OLD_PARTS = (
-    "object or printed header",
-    "only cells of workbooks of Excel 95 and before are read: save the workbook as .xlsx",
-)
 _FORMULA, _FIRST_TOKEN = 0x0006, 22
 _TEXT = b"\x17"
 _CELL = re.compile(rb"[\x24\x44\x64]")
 _LINK = re.compile(rb"[\x22\x42\x62][\x01\x02]\x67\x01")
 """The tokens of a literal text, of the reference to a cell, and of the function HYPERLINK."""
-_DRAWING = 0x00EC
-_SHAPE_PROPERTIES, _IS_CONTAINER = 0xF00B, 0xF
-_FILL_KIND, _FILL_COLOUR, _FILL_STATE = 0x0180, 0x0181, 0x01BF
-_IS_FILLED, _STATES_FILL = 0x10, 0x100000
-WINDOW = 0x41
-"""The number of the colour of a window, which is white."""
+_CONDITION = 0x01B1
 _SIZE_OF_RUN = 8
-_ESCHER = Struct("<HHI")
-_PROPERTY = Struct("<HI")
-Fill: TypeAlias = int | tuple[int, int, int] | None
-"""The number of a colour, 0 for no fill, red, green and blue, or None if it is not known."""
 
 
 @dataclass(slots=True)
@@ -60,7 +46,6 @@ class Box:
     """The text of a box, of `length` characters, and its fonts by the places where they begin."""
 
     length: int
-    fill: Fill
     text: str = ""
     runs: list[tuple[int, int]] = field(default_factory=list)
 
@@ -82,13 +67,11 @@ class SheetParts:
     are the addresses that formulas state, by the row and column of their cells.
     """
 
-    is_old: bool = False
     boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     links: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
-    _fill: Fill = None
     _is_skipped: bool = False
     _is_open: bool = False
 
@@ -99,12 +82,10 @@ class SheetParts:
             return
         self._is_open = kind == _BOX and not self._is_skipped
         self.may_have_backgrounds |= kind in _BACKGROUNDS
-        if self.is_old:
-            self.left_out.add(*_OLD_PARTS, kind == _OBJECT or (kind in _HEADERS and len(data) > 1))
-        elif self._is_open:
-            self.boxes.append(Box(_read_number(data, 10), self._fill))
-        elif kind == _DRAWING:
-            self._fill = _find_fill(data, self._fill)
+        if self._is_open:
+            self.boxes.append(Box(_read_number(data, 10)))
+        elif kind == _CONDITION:
+            self.left_out.add(*CONDITIONAL)
         elif kind == _OBJECT:
             self._add_object(_read_number(data, 4))
         elif kind in _HEADERS:
@@ -118,19 +99,18 @@ class SheetParts:
             self.left_out.add(*_OBJECTS[shown])
 
 
-def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
+def read_parts(stream: bytes, left_out: LeftOutCounts) -> list[SheetParts]:
     """Return the parts of each sheet with cells; count the other sheets of the workbook."""
-    is_old = book.biff_version < _BIFF8
-    sheets = {0: SheetParts(is_old)} if book.biff_version < 50 else {}
+    sheets: dict[int, SheetParts] = {}
     current: SheetParts | None = None
     depth = 0
     for at, kind, data in _list_records(stream):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
-                sheets[place] = SheetParts(is_old)
+                sheets[place] = SheetParts()
             else:
-                name = "" if is_old else _decode(data[7:], len(data))
+                name = _decode(data[7:], len(data))
                 left_out.add("sheet", "only sheets with cells are read", name=name)
         elif kind in _BEGIN or kind == _END:
             # A chart on a sheet begins and ends inside of it.
@@ -150,13 +130,12 @@ def mend_records(stream: bytes) -> bytes:
     mended = bytearray(stream)
     is_biff8 = stream[4:6] == b"\0\6"
     for at, kind, data in _list_records(stream):
+        following = _read_number(stream, at + _HEAD.size + len(data))
         if kind == _DEFINED_NAME:
             mended[at : at + 2] = _UNUSED
         elif kind == _CELL_NOTE and is_biff8 and len(data) >= 8 + _AUTHOR.size:
             _AUTHOR.pack_into(mended, at + _HEAD.size + 8, len(data) - 8 - _AUTHOR.size, 0)
-        elif (
-            kind == _STRINGS and _read_number(stream, at + _HEAD.size + len(data)) != _CONTINUATION
-        ):
+        elif kind == _STRINGS and following != _CONTINUATION:
             number = _count_strings(data)
             _HEAD_OF_STRINGS.pack_into(mended, at + _HEAD.size, number, number)
     return bytes(mended)
@@ -189,46 +168,17 @@ def _skip_operand(tokens: bytes) -> bytes:
     return tokens[5:] if _CELL.match(tokens) else b""
 
 
-def _continues(stream: bytes, at: int) -> bool:
-    return _read_number(stream, at) == _CONTINUATION
-
-
 def _count_strings(data: bytes) -> int:
     """Return the number of strings in a record; each states its length, and what is behind it."""
     number, at = 0, _HEAD_OF_STRINGS.size
     while at + 3 <= len(data):
-        kind = data[at + 2]
-        runs = _read_number(data, at + 3) if kind & 8 else 0
-        at_phonetic = at + 3 + (2 if kind & 8 else 0)
-        phonetic = int.from_bytes(data[at_phonetic : at_phonetic + 4], "little") if kind & 4 else 0
-        text = _read_number(data, at) * (1 + (kind & 1))
-        at = at_phonetic + (4 if kind & 4 else 0) + text + 4 * runs + phonetic
+        has_runs, has_phonetic, is_wide = (data[at + 2] >> bit & 1 for bit in (3, 2, 0))
+        head = at + 3 + 2 * has_runs
+        size = has_phonetic and int.from_bytes(data[head : head + 4], "little")
+        size += 4 * has_phonetic + 4 * has_runs * _read_number(data, at + 3)
+        at = head + size + _read_number(data, at) * (1 + is_wide)
         number += at <= len(data)
     return number
-
-
-def _find_fill(data: bytes, before: Fill) -> Fill:
-    """Return the fill of the last shape in a part of a drawing ([MS-ODRAW] 2.2.9, 2.3.7), or the
-    one before if the part has no shape.
-    """
-    stated: dict[int, int] | None = None
-    at = 0
-    while at + _ESCHER.size <= len(data):
-        header, kind, size = _ESCHER.unpack_from(data, at)
-        at += _ESCHER.size
-        if kind == _SHAPE_PROPERTIES:
-            fields = data[at : at + header // 16 * _PROPERTY.size]
-            fields = fields[: len(fields) // _PROPERTY.size * _PROPERTY.size]
-            stated = dict(_PROPERTY.iter_unpack(fields))
-        at += 0 if header & 0xF == _IS_CONTAINER else size
-    if stated is None:
-        return before
-    state, colour = stated.get(_FILL_STATE, _IS_FILLED), stated.get(_FILL_COLOUR, 0xFFFFFF)
-    if state & _STATES_FILL and not state & _IS_FILLED:
-        return 0
-    if stated.get(_FILL_KIND, 0) or colour >> 24 not in (0, 8):
-        return None
-    return colour & 0xFFFF if colour >> 24 else (colour & 0xFF, colour >> 8 & 0xFF, colour >> 16)
 
 
 def _read_number(data: bytes, at: int) -> int:
