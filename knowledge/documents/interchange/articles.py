@@ -51,31 +51,6 @@ _MARKUP = ("</", "<p>", "<br", "<ul>", "<li>")
 _COMPONENT_ID = re.compile(r"<div data-sp-componentid=[^<>]{0,9}>[^<>]{0,60}</div>")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An object of an export, and what it inherits from the objects around it: the names of the
-    folders, and the id. `key` is the field or the list that contains it.
-    """
-
-    fields: Mapping[str, Any]
-    key: str
-    id: str
-    folders: tuple[str, ...]
-
-    def read(self, *names: str) -> str:
-        """Return the first of several fields that contains text or a number."""
-        values = (self.fields.get(name) for name in names)
-        # JSON can name half a surrogate, which no text may have.
-        return next((clean_text(str(value)) for value in values if value), "")
-
-    @property
-    def is_draft(self) -> bool:
-        """Whether the article is not published."""
-        state = self.fields.get("publishingState")
-        stated = {**self.fields, **(state if isinstance(state, dict) else {})}
-        return _is_draft(stated)
-
-
 class ArticleColumns:
     """The names of the columns in a table of articles."""
 
@@ -123,6 +98,31 @@ class ArticleColumns:
         for at, name in enumerate(self._names):
             if at not in read and name not in _DRAFTS and any(_take(row, at) for row in rows):
                 left_out.add("column", "neither the title, the text nor the section", name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An object of an export, and what it inherits from the objects around it: the names of the
+    folders, and the id. `key` is the field or the list that contains it.
+    """
+
+    fields: Mapping[str, Any]
+    key: str
+    id: str
+    folders: tuple[str, ...]
+
+    def read(self, *names: str) -> str:
+        """Return the first of several fields that contains text or a number."""
+        values = (self.fields.get(name) for name in names)
+        # JSON can name half a surrogate, which no text may have.
+        return next((clean_text(str(value)) for value in values if value), "")
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether the article is not published."""
+        state = self.fields.get("publishingState")
+        stated = {**self.fields, **(state if isinstance(state, dict) else {})}
+        return _is_draft(stated)
 
 
 def split_articles(export: object, source: str) -> Iterator[Page]:
