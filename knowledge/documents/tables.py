@@ -1,11 +1,9 @@
 """Writes tables as Markdown: merged cells filled in, a header row, long sheets in groups."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from urllib.parse import quote
 
 from knowledge.documents.page import Block, BlockKind
 
@@ -25,10 +23,11 @@ MOST_COLUMNS = 500
 TOO_MANY_COLUMNS = f"a table can have at most {MOST_COLUMNS} columns"
 
 CONDITIONAL = (
-    "conditional strikethrough",
-    "conditions are not evaluated, so values there may be struck out in the workbook",
+    "conditional format",
+    "conditions are not evaluated: the workbook may colour values, strike them out, hide them or "
+    "show them in another form",
 )
-"""What is counted for a rule that strikes out cells, by the range to which it applies."""
+"""What is counted for a rule with a style for cells, by the range to which it applies."""
 
 _MOST_HEADER_ROWS = 3
 _MOST_STACKED = 50
@@ -173,38 +172,6 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
-def close_gaps(rows: Iterable[SheetRow], hidden: Collection[int]) -> list[SheetRow]:
-    """Return the rows that have cells outside of hidden columns, which leave no gap."""
-    places = sorted(hidden)
-
-    def close(row: SheetRow) -> SheetRow:
-        cells = {
-            at - bisect_left(places, at): text for at, text in row.cells.items() if at not in hidden
-        }
-        merged = {at - bisect_left(places, at) for at in row.merged if at not in hidden}
-        return replace(row, cells=cells, merged=merged)
-
-    return [row for row in (map(close, rows) if hidden else rows) if row.cells]
-
-
-def write_named_sheet(
-    name: str,
-    rows: Sequence[SheetRow],
-    headers: Collection[int] = (),
-    before: Iterable[Block] = (),
-    after: Iterable[Block] = (),
-) -> Iterator[Block]:
-    """Yield a sheet of a workbook as a section, with other blocks before and after its rows; a
-    sheet that is empty, apart from those before, has none.
-
-    `headers` are those of `write_sheet`.
-    """
-    anchor = f"sheet={quote(name)}"
-    below = (*write_sheet(rows, f"{anchor}&", headers), *after)
-    if below:
-        yield from (Block(BlockKind.HEADING, name, 2, anchor), *before, *below)
-
-
 def write_sheet(
     rows: Sequence[SheetRow], anchor: str = "", headers: Collection[int] = ()
 ) -> Iterator[Block]:
@@ -229,23 +196,6 @@ def write_sheet(
             header, table = _take_header(table, columns, headers)
         last = table[-1].cells.get(columns[0], "") if table else ""
         yield from _write_groups(header, table, columns, anchor)
-
-
-def fill_merged(by_place: Mapping[int, SheetRow], rows: range, columns: range) -> None:
-    """Copy the text of a merged cell to all its rows and columns; a caption stays in the first
-    cell.
-
-    A caption spans a whole row and is not a value of each column.
-    """
-    first = by_place.get(rows.start)
-    text = first.cells.get(columns.start, "") if first is not None else ""
-    places = rows if len(rows) < len(by_place) else by_place
-    for place in places if text else ():
-        if place in rows and (row := by_place.get(place)) is not None:
-            is_caption = place == rows.start and len(row.cells) == 1
-            own = columns[:1] if is_caption else columns[: MOST_COLUMNS - columns.start]
-            row.cells.update(dict.fromkeys(own, text))
-            row.merged.update(own if len(own) > 1 else ())
 
 
 def is_value(text: str) -> bool:

@@ -6,10 +6,12 @@ out. Cell values are written as displayed, because the file contains that form.
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from string import ascii_uppercase
+from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
@@ -25,6 +27,7 @@ from knowledge.documents.office.opendocument_text import (
     list_rows,
 )
 from knowledge.documents.office.shapes import Box, find_backgrounds, order_shapes
+from knowledge.documents.office.workbook import NO_RESULT, Sheet, Workbook, find_address
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
     LOCKED,
@@ -40,21 +43,15 @@ from knowledge.documents.office.zipped_xml import (
     write_page_headers,
 )
 from knowledge.documents.page import Block, BlockKind, Page, first_heading
-from knowledge.documents.tables import (
-    CONDITIONAL,
-    MOST_COLUMNS,
-    TOO_MANY_COLUMNS,
-    SheetRow,
-    close_gaps,
-    fill_merged,
-    write_named_sheet,
-)
+from knowledge.documents.tables import CONDITIONAL, MOST_COLUMNS
 
 _EXPECTED = "an OpenDocument file"
 _BODIES = frozenset({"spreadsheet", "presentation", "text", "drawing", "chart"})
-_FORMULA = ("formula", "the file stores no result: save it in LibreOffice")
 _MOST_COPIES = 200_000
 """Maximum number of cells of repeated rows."""
+_VALUES = frozenset({"value-type", "formula"})
+_StyledCell: TypeAlias = tuple[Element, str | None]
+"""A cell with the name of its style."""
 _FIELDS_OF_PAGES = frozenset(
     {"sheet-name", "page-number", "page-count", "date", "time", "title", "file-name"}
 )
@@ -76,18 +73,24 @@ class _SheetReader(BodyReader):
     def read(self, body: Element) -> Iterator[Block]:
         """Yield the blocks of the visible sheets."""
         headers = list(_list_headers(body))
+        workbook = Workbook(left_out=self.left_out, links=self.links)
+        is_white = not any(
+            part.get("background-color", WHITE) not in (WHITE, "transparent")
+            for root in self._parts
+            for part in root.iter("table-cell-properties")
+        )
         for table in body.findall("table"):
-            name = " ".join((table.get("name") or "Sheet").split())
-            if self._styles.hides("table", table.get("style-name")):
-                self.left_out.add("hidden sheet", HIDDEN, name=name)
+            is_hidden = self._styles.hides("table", table.get("style-name"))
+            sheet = workbook.open_sheet(table.get("name"), is_hidden=is_hidden)
+            if sheet is None:
                 continue
-            self._base = ColouredSpan(background=self._find_colour(table, name))
-            headers_of_sheet = {row for sheet, row in headers if sheet == table.get("name")}
+            self._base = ColouredSpan(background=self._find_colour(table, sheet.name))
+            sheet.header_rows = {row for name, row in headers if name == table.get("name")}
             self._drawn += table.findall("shapes/*")
-            rows = self._sheet_rows(table)
+            self._read_rows(table, sheet)
+            self._base = self._base if is_white else PLAIN
             after = tuple(self._show_drawings())
-            before = self._printed_headers(table)
-            yield from write_named_sheet(name, rows, headers_of_sheet, before, after)
+            yield from sheet.write(self._printed_headers(table), after)
 
     def _printed_headers(self, table: Element) -> Iterator[Block]:
         """Yield the printed headers of the first sheet that has them; those with fields are
@@ -103,66 +106,30 @@ class _SheetReader(BodyReader):
                 line.clear()
         return self._page_headers(() if master is None else [master])
 
-    def _sheet_rows(self, table: Element) -> list[SheetRow]:
+    def _read_rows(self, table: Element, sheet: Sheet) -> None:
+        """Add the visible rows of a table to its sheet."""
         columns = _list_columns(table)
-        hidden = {at for at, column in columns.items() if _is_collapsed(column)}
-        self.left_out.add("hidden column", HIDDEN, len(hidden))
-        rows: list[SheetRow] = []
-        merged: list[tuple[range, range]] = []
-        number, hidden_rows = 1, 0
+        hidden = _list_hidden(table)
+        sheet.hide_columns(at for at, column in columns.items() if column in hidden)
+        number = 1
         for row, _ in list_rows(table):
             times = count(row, "number-rows-repeated")
-            cells = self._sheet_cells(row, columns, number, merged)
-            if _is_collapsed(row):
-                self.left_out.add("hidden row", HIDDEN, times)
-                hidden_rows += times
-                number += times
-                continue
-            cells = {at: text for at, text in cells.items() if at not in hidden}
-            if cells or row.find("covered-table-cell") is not None:
-                shown = min(times, MOST_REPEATED, 1 + self._copies_left // max(1, len(cells)))
+            if row in hidden:
+                sheet.hide_rows(times)
+            elif cells := list(_list_cells(row, columns)):
+                # The cells of repeated rows and columns are read once.
+                read = cache(self._read_cell)
+                shown = min(times, MOST_REPEATED, 1 + self._copies_left // len(cells))
                 self._copies_left -= (shown - 1) * len(cells)
                 self.left_out.add("row", "further repetitions are not shown", times - shown)
-                rows += (SheetRow(number + at, dict(cells), hidden_rows) for at in range(shown))
+                for at in range(number, number + shown):
+                    sheet.add_row(at, cells, read)
+                _add_properties(sheet, number, cells)
             number += times
-        by_number = {row.number: row for row in rows}
-        for spanned_rows, spanned_columns in merged:
-            fill_merged(by_number, spanned_rows, spanned_columns)
-        return close_gaps(rows, hidden)
 
-    def _sheet_cells(
-        self,
-        row: Element,
-        columns: dict[int, Element],
-        number: int,
-        merged: list[tuple[range, range]],
-    ) -> dict[int, str]:
-        """Return the texts of the row with a 1-based number; add its merged cells to `merged`."""
-        cells: dict[int, str] = {}
-        column = 0
-        for cell in row:
-            times = count(cell, "number-columns-repeated")
-            if cell.tag == "table-cell":
-                style = (
-                    cell.get("style-name")
-                    or row.get("default-cell-style-name")
-                    or columns.get(column, row).get("default-cell-style-name")
-                )
-                text = self._sheet_cell(cell, style)
-                own = range(column, min(column + times, MOST_COLUMNS)) if text else range(0)
-                cells.update(dict.fromkeys(own, text))
-                if text and column + times > MOST_COLUMNS:
-                    self.left_out.add("cell", TOO_MANY_COLUMNS)
-                spans = [count(cell, f"number-{name}-spanned") for name in ("rows", "columns")]
-                if text and spans != [1, 1]:
-                    merged.append(
-                        (range(number, number + spans[0]), range(column, column + spans[1]))
-                    )
-            column += times
-        return cells
-
-    def _sheet_cell(self, cell: Element, style_name: str | None) -> str:
+    def _read_cell(self, styled: _StyledCell) -> str:
         """Return the text of a cell, or its value if the file does not contain its text."""
+        cell, style_name = styled
         style = self._styles.find_span("table-cell", style_name, self._base)
         if self._styles.has_conditions(style_name):
             style = replace(style, background="")
@@ -171,7 +138,7 @@ class _SheetReader(BodyReader):
             return text
         kind = cell.get("value-type")
         if kind is None and cell.get("formula") is not None:
-            self.left_out.add(*_FORMULA)
+            self.left_out.add(*NO_RESULT)
         stated = cell.get(f"{kind}-value") or cell.get("value") or ""
         value = replace(style, text=" ".join(clean_text(stated).split()))
         if value.text and self._styles.hides_value(style_name):
@@ -184,13 +151,12 @@ class _SheetReader(BodyReader):
 
     def _find_colour(self, table: Element, name: str) -> str:
         """Return the colour behind the cells of a sheet, or an empty text if it may depend on
-        conditions; count those that strike out cells.
+        conditions; count those that change how values are shown.
         """
         conditions = list(find_children(table.find("conditional-formats"), "conditional-format"))
         for condition in conditions:
-            for rule in condition.findall("condition"):
-                style = rule.get("apply-style-name", "").replace(" ", "_20_")
-                if self._styles.find_span("table-cell", style, PLAIN).is_struck:
+            for rule in condition.iter():
+                if rule.get("apply-style-name") or rule.get("show-value") == "false":
                     place = condition.get("target-range-address", name)
                     self.left_out.add(*CONDITIONAL, name=place)
         return "" if conditions else WHITE
@@ -356,9 +322,36 @@ def _list_columns(table: Element) -> dict[int, Element]:
     return columns
 
 
-def _is_collapsed(part: Element) -> bool:
-    """Return whether a row or a column is hidden; one hidden only by a filter is still valid."""
-    return part.get("visibility") == "collapse"
+def _list_hidden(table: Element) -> set[Element]:
+    """Return the hidden rows and columns; one hidden only by a filter or in a group is valid."""
+    parts = [part for part in table.iter() if part.get("visibility") == "collapse"]
+    groups = (*table.findall("table-row-group"), *table.findall("table-column-group"))
+    return set(parts).difference(part for group in groups for part in group.iter())
+
+
+def _list_cells(row: Element, columns: Mapping[int, Element]) -> Iterator[tuple[int, _StyledCell]]:
+    """Yield the columns of the cells of a row that are not empty, with their cells."""
+    column = 0
+    for cell in row:
+        times = count(cell, "number-columns-repeated")
+        if cell.tag == "table-cell" and (len(cell) or not _VALUES.isdisjoint(cell.keys())):
+            style = (
+                cell.get("style-name")
+                or row.get("default-cell-style-name")
+                or columns.get(column, row).get("default-cell-style-name")
+            )
+            for at in range(column, column + min(times, MOST_COLUMNS + 1)):
+                yield at, (cell, style)
+        column += times
+
+
+def _add_properties(sheet: Sheet, number: int, cells: Iterable[tuple[int, _StyledCell]]) -> None:
+    """Note the links and the merged ranges of the cells in a row."""
+    for column, (cell, _) in cells:
+        sheet.links[number, column] = find_address(cell.get("formula"))
+        down, across = (count(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
+        if down > 1 or across > 1:
+            sheet.merged.append((range(number, number + down), range(column, column + across)))
 
 
 def _find_box(shape: Element) -> Box | None:

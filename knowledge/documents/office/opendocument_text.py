@@ -146,8 +146,9 @@ class BodyReader:
         style = element.get("style-name")
         if element.tag in _UNKNOWN_BACKGROUNDS:
             self._base = PLAIN
-        elif element.tag in DRAWN and (fill := self._styles.find_fill(style, "graphic")):
-            self._base = replace(base, background=fill)
+        elif element.tag in DRAWN:
+            fill = self._styles.find_fill(style, "graphic", "presentation")
+            self._base = base if fill == "" else replace(base, background=fill or "")
         yield from self._readers.get(element.tag, self._blocks)(element)
         self._base = base
 

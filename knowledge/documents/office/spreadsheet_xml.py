@@ -2,18 +2,21 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from xml.etree.ElementTree import Element
 
-from knowledge.documents.notation import Script, Span
+from knowledge.documents.notation import Script
 from knowledge.documents.office.number_format import find_format
 from knowledge.documents.office.workbook import (
     NO_RESULT,
     TRUTHS,
     CellRange,
     CellStyle,
+    Run,
     Runs,
     Workbook,
+    find_address,
 )
 from knowledge.documents.office.zipped_xml import (
     find_child,
@@ -22,7 +25,7 @@ from knowledge.documents.office.zipped_xml import (
     to_number,
 )
 from knowledge.documents.page import Block, Page
-from knowledge.documents.tables import MOST_COLUMNS
+from knowledge.documents.tables import CONDITIONAL, MOST_COLUMNS
 
 START = re.compile(rb"[\xef\xbb\xbf\s]{0,99}<\?xml[^\x00]{0,2000}<(?:ss:)?Workbook\b")
 """The beginning of such a workbook."""
@@ -59,15 +62,19 @@ class _WorkbookReader:
         if sheet is None:
             return
         has_conditions = declared.find("ConditionalFormatting") is not None
+        self.workbook.left_out.add(*CONDITIONAL, has_conditions)
         read = partial(self._read_cell, has_conditions=has_conditions)
         table = declared.find("Table")
         sheet.hide_columns(at - 1 for at, column in _place(table, "Column") if _is_hidden(column))
         for number, row in _place(table, "Row"):
             if _is_hidden(row):
-                sheet.hide_row()
+                sheet.hide_rows()
             else:
-                cells = ((at - 1, cell) for at, cell in _place(row, "Cell"))
+                cells = [(at - 1, cell) for at, cell in _place(row, "Cell")]
                 sheet.add_row(number, cells, read)
+                for at, cell in cells:
+                    address = cell.get("HRef") or find_address(cell.get("Formula"))
+                    sheet.links[number, at] = address
                 sheet.merged += _list_merged(row, number)
         headers = (part.get("Data") for part in declared.iter() if part.tag in _HEADERS)
         yield from sheet.write(self.workbook.write_printed_headers(headers))
@@ -90,7 +97,7 @@ class _WorkbookReader:
         if data is None:
             self.workbook.left_out.add(*NO_RESULT, cell.get("Formula") is not None)
         elif len(data):
-            runs = _list_spans(data, Span("", is_struck=is_struck))
+            runs = _list_runs(data, Run("", is_struck=is_struck, colour=colour))
         else:
             stated = data.text or ""
             runs = (TRUTHS.get(stated, stated) if kind == "Boolean" else stated,)
@@ -114,18 +121,19 @@ def read(data: bytes, source: str) -> Page:
     root = parse_without_namespaces(data, _EXPECTED)
     reader = _WorkbookReader(root)
     blocks = tuple(block for sheet in root.findall("Worksheet") for block in reader.read(sheet))
-    return Page(source, "", blocks, left_out=reader.workbook.left_out.list())
+    workbook = reader.workbook
+    return Page(source, "", blocks, links=tuple(workbook.links), left_out=workbook.left_out.list())
 
 
-def _list_spans(element: Element, span: Span, depth: int = 0) -> Iterator[Span]:
+def _list_runs(element: Element, run: Run, depth: int = 0) -> Iterator[Run]:
     """Yield the text of an element; the elements in it state a typeface as in HTML."""
     name = element.tag
-    is_struck = span.is_struck or name == "S"
-    own = Span(element.text or "", _SCRIPTS.get(name, span.script), is_struck)
+    script, colour = _SCRIPTS.get(name, run.script), element.get("Color", run.colour)
+    own = Run(element.text or "", script, run.is_struck or name == "S", colour)
     yield own
     for child in element if depth < _DEEPEST else ():
-        yield from _list_spans(child, own, depth + 1)
-        yield Span(child.tail or "", own.script, is_struck)
+        yield from _list_runs(child, own, depth + 1)
+        yield replace(own, text=child.tail or "")
 
 
 def _list_merged(row: Element, number: int) -> Iterator[CellRange]:

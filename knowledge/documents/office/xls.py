@@ -15,15 +15,18 @@ import olefile
 from knowledge.documents.errors import SkippedError, WrongFormatError
 from knowledge.documents.interchange import delimited
 from knowledge.documents.markup import html
-from knowledge.documents.notation import Script, Span
+from knowledge.documents.notation import Script
 from knowledge.documents.office import spreadsheet_xml, xlsx
 from knowledge.documents.office.number_format import find_format
-from knowledge.documents.office.workbook import TRUTHS, CellStyle, Runs, Workbook
-from knowledge.documents.office.xls_records import WINDOW, SheetParts, mend_records, read_parts
-from knowledge.documents.office.zipped_xml import BACKGROUND, LOCKED
+from knowledge.documents.office.workbook import TRUTHS, CellStyle, Run, Runs, Workbook
+from knowledge.documents.office.xls_records import SheetParts, mend_records, read_parts
+from knowledge.documents.office.zipped_xml import LOCKED
 from knowledge.documents.page import Block, BlockKind, Page
 
-_EXPECTED = "an old Excel workbook (.xls)"
+_DAMAGED = (
+    "expected an old Excel workbook (.xls), found a damaged one: if Excel or LibreOffice opens it, "
+    "save it there as .xlsx"
+)
 # Excel also opens other formats that programs export under this extension.
 _ZIP = b"PK\x03\x04"
 _HTML = re.compile(
@@ -37,6 +40,15 @@ _ENCRYPTED = "Workbook is encrypted"
 """What the library raises."""
 _STREAMS = ("Workbook", "Book")
 _WHITE = (255, 255, 255)
+_BIFF8 = 80
+_OLD_PARTS = (
+    "workbook of Excel 95 or before",
+    "only its cells are read, without objects, charts and printed headers: save it as .xlsx",
+)
+_WHITE_TEXT = (
+    "white text in a box",
+    "it is shown, because colours of boxes in .xls are not read: it may be hidden in the workbook",
+)
 _SCRIPTS = {1: Script.RAISED, 2: Script.LOWERED}
 
 
@@ -53,7 +65,7 @@ class _WorkbookReader:
         if sheet is None:
             return
         hidden_rows, hidden_columns = (
-            {at for at, place in places.items() if place.hidden}
+            {at for at, place in places.items() if place.hidden and not place.outline_level}
             for places in (declared.rowinfo_map, declared.colinfo_map)
         )
         sheet.hide_columns(hidden_columns)
@@ -61,7 +73,7 @@ class _WorkbookReader:
         read = partial(self._read_cell, declared, parts)
         for at in range(max((declared.nrows, *(row + 1 for row in hidden_rows)))):
             if at in hidden_rows:
-                sheet.hide_row()
+                sheet.hide_rows()
             elif at < declared.nrows:
                 kinds = enumerate(declared.row_types(at))
                 filled = (
@@ -73,10 +85,16 @@ class _WorkbookReader:
             (range(first + 1, end + 1), range(left, right))
             for first, end, left, right in declared.merged_cells
         ]
+        for link in declared.hyperlink_list:
+            sheet.links[link.frowx + 1, link.fcolx] = str(link.url_or_path or "")
+        sheet.links.update(parts.links)
         self.workbook.left_out.take(parts.left_out.list())
         headers = self.workbook.write_printed_headers(parts.headers)
-        boxes = tuple(self._write_boxes(parts))
-        yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in boxes if text))
+        boxes = [self._read_runs(box.text, [(0, 0), *box.runs]) for box in parts.boxes]
+        white = [run for runs in boxes for run in runs if run.colour == _WHITE and run.text.strip()]
+        self.workbook.left_out.add(*_WHITE_TEXT, len(white))
+        texts = [self.workbook.show(runs, CellStyle(), is_number=False) for runs in boxes]
+        yield from sheet.write(headers, (Block(BlockKind.TEXT, text) for text in texts if text))
 
     def _read_cell(self, sheet: Any, parts: SheetParts, place: tuple[int, int]) -> str:
         """Return the visible text of a cell with its note."""
@@ -114,37 +132,21 @@ class _WorkbookReader:
     def _find_font(self, number: int) -> Any:
         return self._book.font_list[number] if number < len(self._book.font_list) else None
 
-    def _write_boxes(self, parts: SheetParts) -> Iterator[str]:
-        """Yield the text of each box that does not have the colour of its background."""
-        styles = self._book.xf_list
-        may_vary = parts.may_have_backgrounds or bool(parts.left_out.list())
-        # A box without a fill may be on any other one, and on a cell or a picture.
-        is_free = not may_vary and not any(style.background.fill_pattern for style in styles)
-        for box in parts.boxes:
-            colours = {**self._book.colour_map, 0: _WHITE if is_free else None, WINDOW: _WHITE}
-            background = box.fill if isinstance(box.fill, tuple) else colours.get(box.fill)
-            is_free = is_free and box.fill == 0
-            runs = self._read_runs(box.text, [(0, 0), *box.runs], background)
-            yield self.workbook.show(runs, CellStyle(), is_number=False)
-
-    def _read_runs(
-        self, text: str, fonts: Sequence[tuple[int, int]], background: Any = None
-    ) -> Iterator[Span]:
-        """Yield the parts of text that do not have the colour of a known background; `fonts` are
-        the places from which on it has the font of a number.
+    def _read_runs(self, text: str, fonts: Sequence[tuple[int, int]]) -> tuple[Run, ...]:
+        """Return the parts of a text; `fonts` are the places from which on it has the font of a
+        number.
         """
         encoded = text.encode("utf-16-le", "surrogatepass")
         ends = [start for start, _ in fonts[1:]]
+        runs: list[Run] = []
         for (start, number), end in zip(fonts, [*ends, len(encoded)], strict=True):
             part = encoded[2 * start : 2 * end].decode("utf-16-le", "replace")
             font = self._find_font(number)
             colour = None if font is None else self._book.colour_map.get(font.colour_index)
-            if part.strip() and colour is not None and colour == background:
-                self.workbook.left_out.add("hidden passage", BACKGROUND)
-                continue
             # The script of a whole cell is only its size.
             script = _SCRIPTS.get(font.escapement, Script.LINE) if font and ends else Script.LINE
-            yield Span(part, script, font is not None and bool(font.struck_out))
+            runs.append(Run(part, script, font is not None and bool(font.struck_out), colour))
+        return tuple(runs)
 
 
 def read(data: bytes, source: str) -> Page:
@@ -171,15 +173,18 @@ def _read_workbook(data: bytes, source: str) -> Page:
     except Exception as error:  # the library raises whatever damaged data lead to
         if str(error) == _ENCRYPTED:
             raise SkippedError(LOCKED) from error
-        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged one") from error
+        raise WrongFormatError(_DAMAGED) from error
     reader = _WorkbookReader(book)
     left_out = reader.workbook.left_out
-    parts = read_parts(stream, book, left_out)
+    is_old = book.biff_version < _BIFF8
+    left_out.add(*_OLD_PARTS, is_old)
+    parts = [] if is_old else read_parts(stream, left_out)
     parts += (SheetParts() for _ in sheets[len(parts) :])
     blocks = tuple(
         block for each in zip(sheets, parts, strict=False) for block in reader.read(*each)
     )
-    return Page(source, "", blocks, left_out=left_out.list())
+    links = tuple(reader.workbook.links)
+    return Page(source, "", blocks, links=links, left_out=left_out.list())
 
 
 def _find_stream(data: bytes) -> bytes:

@@ -3,23 +3,26 @@
 The library that reads the cells skips these records ([MS-XLS] 2.3).
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, TypeAlias
 
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.tables import CONDITIONAL
 
 _HEAD = Struct("<HH")
-_BIFF5, _BIFF8 = 50, 80
 _BEGIN, _END = frozenset({0x0009, 0x0209, 0x0409, 0x0809}), 0x000A
 _BEGINNING = b"\x09\x08"
 _SHEET, _OBJECT, _BOX, _CONTINUATION = 0x0085, 0x005D, 0x01B6, 0x003C
 _HEADERS = frozenset({0x0014, 0x0015})
 _BACKGROUNDS = frozenset({0x01B0, 0x0879, 0x00E9})
 """Conditional formats, and a picture behind a sheet."""
-_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0006, 0x0208, 0x00FC})
+_CELLS = frozenset({0x00FD, 0x0203, 0x027E, 0x00BD, 0x0201, 0x00BE, 0x0208})
 _NOTE = 0x19
+_STRINGS = 0x00FC
+_HEAD_OF_STRINGS = Struct("<II")
+"""The numbers of uses of strings and of strings, which precede the strings of a workbook."""
 _DEFINED_NAME, _CELL_NOTE, _UNUSED = 0x0018, 0x001C, b"\xff\x1f"
 _AUTHOR = Struct("<HB")
 """The number of characters of a name, and their size, after the place of a note in 8 bytes."""
@@ -29,19 +32,13 @@ _OBJECTS = {
     0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
-_OLD_BOX = 0x06
-"""The kind of a box whose text is in its object, before BIFF8."""
-_DRAWING = 0x00EC
-_SHAPE_PROPERTIES, _IS_CONTAINER = 0xF00B, 0xF
-_FILL_KIND, _FILL_COLOUR, _FILL_STATE = 0x0180, 0x0181, 0x01BF
-_IS_FILLED, _STATES_FILL = 0x10, 0x100000
-WINDOW = 0x41
-"""The number of the colour of a window, which is white."""
+_FORMULA, _FIRST_TOKEN = 0x0006, 22
+_TEXT = b"\x17"
+_CELL = re.compile(rb"[\x24\x44\x64]")
+_LINK = re.compile(rb"[\x22\x42\x62][\x01\x02]\x67\x01")
+"""The tokens of a literal text, of the reference to a cell, and of the function HYPERLINK."""
+_CONDITION = 0x01B1
 _SIZE_OF_RUN = 8
-_ESCHER = Struct("<HHI")
-_PROPERTY = Struct("<HI")
-Fill: TypeAlias = int | tuple[int, int, int] | None
-"""The number of a colour, 0 for no fill, red, green and blue, or None if it is not known."""
 
 
 @dataclass(slots=True)
@@ -49,7 +46,6 @@ class Box:
     """The text of a box, of `length` characters, and its fonts by the places where they begin."""
 
     length: int
-    fill: Fill
     text: str = ""
     runs: list[tuple[int, int]] = field(default_factory=list)
 
@@ -58,30 +54,24 @@ class Box:
         if len(self.text) < self.length:
             self.text += _decode(data, self.length - len(self.text))
         else:
-            self.add_runs(data)
-
-    def add_runs(self, data: bytes) -> None:
-        """Add the fonts of the text."""
-        places = range(0, len(data), _SIZE_OF_RUN)
-        runs = ((_read_number(data, at), _read_number(data, at + 2)) for at in places)
-        self.runs += (run for run in runs if run[0] < self.length)
+            places = range(0, len(data), _SIZE_OF_RUN)
+            runs = ((_read_number(data, at), _read_number(data, at + 2)) for at in places)
+            self.runs += (run for run in runs if run[0] < self.length)
 
 
 @dataclass(slots=True)
 class SheetParts:
     """What a sheet has beside its cells: text boxes, printed headers, and other objects.
 
-    `encoding` is that of its texts before BIFF8, `version` the one of the format.
-    `may_have_backgrounds`: a picture or a condition may change what is behind its cells.
+    `may_have_backgrounds`: a picture or a condition may change what is behind its cells. `links`
+    are the addresses that formulas state, by the row and column of their cells.
     """
 
-    encoding: str = ""
-    version: int = _BIFF8
     boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
+    links: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
-    _fill: Fill = None
     _is_skipped: bool = False
     _is_open: bool = False
 
@@ -91,42 +81,36 @@ class SheetParts:
             self.boxes[-1].add(data)
             return
         self._is_open = kind == _BOX and not self._is_skipped
+        self.may_have_backgrounds |= kind in _BACKGROUNDS
         if self._is_open:
-            self.boxes.append(Box(_read_number(data, 10), self._fill))
-        elif kind == _DRAWING:
-            self._fill = _find_fill(data, self._fill)
+            self.boxes.append(Box(_read_number(data, 10)))
+        elif kind == _CONDITION:
+            self.left_out.add(*CONDITIONAL)
         elif kind == _OBJECT:
-            self._add_object(data)
-        elif kind in _HEADERS and self.encoding:
-            self.headers.append(data[1:].decode(self.encoding, "replace"))
+            self._add_object(_read_number(data, 4))
         elif kind in _HEADERS:
             self.headers.append(_decode(data[2:], _read_number(data, 0)))
-        self.may_have_backgrounds |= kind in _BACKGROUNDS
+        elif kind == _FORMULA and (address := _find_address(data[_FIRST_TOKEN:])):
+            self.links[_read_number(data, 0) + 1, _read_number(data, 2)] = address
 
-    def _add_object(self, data: bytes) -> None:
-        shown = _read_number(data, 4)
+    def _add_object(self, shown: int) -> None:
         self._is_skipped = shown == _NOTE or shown in _CONTROLS
         if shown in _OBJECTS:
             self.left_out.add(*_OBJECTS[shown])
-        elif self.encoding and shown == _OLD_BOX:
-            self.boxes.append(_read_old_box(data, self.encoding, self.version))
 
 
-def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetParts]:
+def read_parts(stream: bytes, left_out: LeftOutCounts) -> list[SheetParts]:
     """Return the parts of each sheet with cells; count the other sheets of the workbook."""
-    encoding = "" if book.biff_version == _BIFF8 else book.encoding or "cp1252"
-    version = book.biff_version
-    sheets = {} if version >= _BIFF5 else {0: SheetParts(encoding, version)}
+    sheets: dict[int, SheetParts] = {}
     current: SheetParts | None = None
     depth = 0
     for at, kind, data in _list_records(stream):
         if kind == _SHEET:
             if data[5:6] == b"\0":
                 place = _read_number(data, 0) + 0x10000 * _read_number(data, 2)
-                sheets[place] = SheetParts(encoding, version)
+                sheets[place] = SheetParts()
             else:
-                text = data[7:]
-                name = text.decode(encoding, "replace") if encoding else _decode(text, len(text))
+                name = _decode(data[7:], len(data))
                 left_out.add("sheet", "only sheets with cells are read", name=name)
         elif kind in _BEGIN or kind == _END:
             # A chart on a sheet begins and ends inside of it.
@@ -138,18 +122,22 @@ def read_parts(stream: bytes, book: Any, left_out: LeftOutCounts) -> list[SheetP
 
 
 def mend_records(stream: bytes) -> bytes:
-    """Return the stream of a workbook without defined names and authors of notes: nobody needs
-    them, and the library fails at some.
+    """Return the stream of a workbook without defined names and authors of notes, at some of which
+    the library fails, and with the true number of its strings: some programs state more.
     """
     if not stream.startswith(_BEGINNING):
         return stream
     mended = bytearray(stream)
     is_biff8 = stream[4:6] == b"\0\6"
     for at, kind, data in _list_records(stream):
+        following = _read_number(stream, at + _HEAD.size + len(data))
         if kind == _DEFINED_NAME:
             mended[at : at + 2] = _UNUSED
         elif kind == _CELL_NOTE and is_biff8 and len(data) >= 8 + _AUTHOR.size:
             _AUTHOR.pack_into(mended, at + _HEAD.size + 8, len(data) - 8 - _AUTHOR.size, 0)
+        elif kind == _STRINGS and following != _CONTINUATION:
+            number = _count_strings(data)
+            _HEAD_OF_STRINGS.pack_into(mended, at + _HEAD.size, number, number)
     return bytes(mended)
 
 
@@ -164,48 +152,33 @@ def _list_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
         at = end
 
 
-def _read_old_box(data: bytes, encoding: str, version: int) -> Box:
-    """Return the box of an object before BIFF8: fill and lengths are followed by a name, a macro,
-    the text, a link and the fonts.
+def _find_address(tokens: bytes) -> str:
+    """Return the address in the tokens of a formula that is HYPERLINK with a literal address and,
+    if stated, a literal label or the cell that contains it.
     """
-    is_biff5 = version >= _BIFF5
-    begin, at = (34, 70) if is_biff5 else (30, 62)
-    _, colour, pattern, is_automatic = data[begin : begin + 4].ljust(4, b"\0")
-    fill = WINDOW if is_automatic & 1 else {0: 0, 1: colour}.get(pattern)
-    length, size = (_read_number(data, begin + place) for place in (10, 14))
-    if is_biff5 and _read_number(data, 30):
-        at += 1 + int.from_bytes(data[at : at + 1])
-        at += at % 2
-    at += _read_number(data, 26)
-    box = Box(length, fill, data[at : at + length].decode(encoding, "replace"))
-    at += length + (at + length) % 2
-    at += _read_number(data, begin + 26) if is_biff5 else 0
-    box.add_runs(data[at : at + size])
-    return box
+    behind = _skip_operand(tokens)
+    is_link = _LINK.match(behind) or _LINK.match(_skip_operand(behind))
+    return _decode(tokens[2:], tokens[1]) if is_link and tokens[:1] == _TEXT else ""
 
 
-def _find_fill(data: bytes, before: Fill) -> Fill:
-    """Return the fill of the last shape in a part of a drawing ([MS-ODRAW] 2.2.9, 2.3.7), or the
-    one before if the part has no shape.
-    """
-    stated: dict[int, int] | None = None
-    at = 0
-    while at + _ESCHER.size <= len(data):
-        header, kind, size = _ESCHER.unpack_from(data, at)
-        at += _ESCHER.size
-        if kind == _SHAPE_PROPERTIES:
-            fields = data[at : at + header // 16 * _PROPERTY.size]
-            fields = fields[: len(fields) // _PROPERTY.size * _PROPERTY.size]
-            stated = dict(_PROPERTY.iter_unpack(fields))
-        at += 0 if header & 0xF == _IS_CONTAINER else size
-    if stated is None:
-        return before
-    state, colour = stated.get(_FILL_STATE, _IS_FILLED), stated.get(_FILL_COLOUR, 0xFFFFFF)
-    if state & _STATES_FILL and not state & _IS_FILLED:
-        return 0
-    if stated.get(_FILL_KIND, 0) or colour >> 24 not in (0, 8):
-        return None
-    return colour & 0xFFFF if colour >> 24 else (colour & 0xFF, colour >> 8 & 0xFF, colour >> 16)
+def _skip_operand(tokens: bytes) -> bytes:
+    """Return the tokens behind a text or the reference to a cell."""
+    if tokens[:1] == _TEXT and len(tokens) > 2:
+        return tokens[3 + tokens[1] * (1 + (tokens[2] & 1)) :]
+    return tokens[5:] if _CELL.match(tokens) else b""
+
+
+def _count_strings(data: bytes) -> int:
+    """Return the number of strings in a record; each states its length, and what is behind it."""
+    number, at = 0, _HEAD_OF_STRINGS.size
+    while at + 3 <= len(data):
+        has_runs, has_phonetic, is_wide = (data[at + 2] >> bit & 1 for bit in (3, 2, 0))
+        head = at + 3 + 2 * has_runs
+        size = has_phonetic and int.from_bytes(data[head : head + 4], "little")
+        size += 4 * has_phonetic + 4 * has_runs * _read_number(data, at + 3)
+        at = head + size + _read_number(data, at) * (1 + is_wide)
+        number += at <= len(data)
+    return number
 
 
 def _read_number(data: bytes, at: int) -> int:

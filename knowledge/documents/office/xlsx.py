@@ -7,22 +7,25 @@ rows and columns are left out and counted; rows hidden only by a filter are read
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.notation import Script, Span, keep_lines
+from knowledge.documents.notation import Script, keep_lines
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.number_format import find_format
 from knowledge.documents.office.shapes import remove_invisible_text_on_sheet
 from knowledge.documents.office.workbook import (
+    CHECKBOXES,
     NO_RESULT,
     TRUTHS,
     CellRange,
     CellStyle,
-    Runs,
+    Run,
     Sheet,
     Workbook,
+    find_address,
 )
 from knowledge.documents.office.zipped_xml import (
     Relationship,
@@ -45,7 +48,7 @@ from knowledge.documents.tables import CONDITIONAL
 _EXPECTED = "an Excel workbook"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})(?::([A-Z]{1,3})(\d{1,7}))?\Z")
 _NUMBERS = frozenset({"n", "d"})
-_TRUE = frozenset({"1", "true"})
+_TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false"})
 _SCRIPTS = {"superscript": Script.RAISED, "subscript": Script.LOWERED}
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _WHITE = "FFFFFF"
@@ -56,12 +59,11 @@ _LAST_COLUMN = 16_384
 class _WorkbookReader:
     """Reads the sheets of an archive, whose cells refer to shared strings and styles.
 
-    `root` is that of the part `main`, which lists the sheets. `links` are by label and URL.
+    `root` is that of the part `main`, which lists the sheets.
     """
 
     def __init__(self, archive: ZippedXml, main: str, root: Element) -> None:
         self.workbook = Workbook(_is_true(root.find("workbookPr"), "date1904"))
-        self.links: list[tuple[str, str]] = []
         self._archive = archive
         self._left_out = self.workbook.left_out
         # Programs that do not calculate state so, and store zeros.
@@ -71,13 +73,13 @@ class _WorkbookReader:
         name = archive.find_related(main, "styles")
         styles = None if name is None else archive.parse(name)
         self._styles = list(_read_styles(styles))
+        formats = find_children(find_child(styles, "cellXfs"), "xf")
+        self._checkboxes = {
+            at for at, style in enumerate(formats) if style.find(".//xfComplement") is not None
+        }
         self._is_white = all(style.background == _WHITE for style in self._styles)
         theme = archive.find_related(main, "theme")
         self._theme = None if theme is None else archive.parse(theme)
-        self._struck_out = [
-            is_on(style.find("font"), "strike")
-            for style in find_children(find_child(styles, "dxfs"), "dxf")
-        ]
 
     def read_sheet(self, sheet: Sheet, part: str) -> Iterator[Block]:
         """Yield the blocks of a sheet, and note its links."""
@@ -88,48 +90,59 @@ class _WorkbookReader:
         filtered = list(_list_filtered(root, tables, sheet.header_rows))
         backgrounds = [*_list_ranges(tables), *_list_conditions(root)]
         notes = self._read_notes(related)
-
-        def read(cell: Element) -> str:
-            at, kind = to_number(cell.get("s")), cell.get("t", "n")
-            place = rows, columns = _read_range(cell.get("r", ""))
-            style = self._styles[at] if at < len(self._styles) else CellStyle()
-            if style.is_invisible and any(
-                rows.start in own[0] and columns.start in own[1] for own in backgrounds
-            ):
-                style = replace(style, background=None)
-            runs, note = self._read_stated(cell, kind), notes.get(place, "")
-            return self.workbook.show(runs, style, note, is_number=kind in _NUMBERS)
-
+        read = partial(self._read_cell, sheet=sheet, backgrounds=backgrounds, notes=notes)
         sheet.hide_columns(_list_hidden_columns(root))
         number = 0
         for row in find_all(root, "row"):
             number = to_number(row.get("r"), number + 1)
-            if row.get("hidden") in _TRUE and not any(number in rows for rows in filtered):
-                sheet.hide_row()
+            if _is_hidden(row) and not any(number in rows for rows in filtered):
+                sheet.hide_rows()
             else:
                 sheet.add_row(number, _list_cells(row), read)
         sheet.merged = list(_list_ranges(find_all(root, "mergeCell")))
         self._count_unread(root, sheet.name)
         addresses = self._archive.web_links(part)
-        self.links += _list_links(root, sheet, addresses)
+        for link in find_all(root, "hyperlink"):
+            rows, columns = _read_range(link.get("ref", ""))
+            sheet.links[rows.start, columns.start] = addresses.get(link.get("id", ""), "")
         headers = (header.text for headers in root.iter("headerFooter") for header in headers)
         printed = self.workbook.write_printed_headers(headers)
         page = _WHITE if self._is_white and not backgrounds else None
         return sheet.write(printed, self._write_drawings(related, page))
 
+    def _read_cell(
+        self,
+        cell: Element,
+        sheet: Sheet,
+        backgrounds: Sequence[CellRange],
+        notes: Mapping[CellRange, str],
+    ) -> str:
+        """Return the visible text of a cell with its note, and note the link of its formula."""
+        at, kind = to_number(cell.get("s")), cell.get("t", "n")
+        place = rows, columns = _read_range(cell.get("r", ""))
+        style = self._styles[at] if at < len(self._styles) else CellStyle()
+        runs = self._read_stated(cell, kind, CHECKBOXES if at in self._checkboxes else TRUTHS)
+        if any(map(style.hides, runs)) and any(
+            rows.start in own[0] and columns.start in own[1] for own in backgrounds
+        ):
+            style = replace(style, background=None)
+        if address := find_address(cell.findtext("f")):
+            sheet.links[rows.start, columns.start] = address
+        return self.workbook.show(runs, style, notes.get(place, ""), is_number=kind in _NUMBERS)
+
     def _count_unread(self, root: Element, sheet: str) -> None:
-        """Count the controls of a sheet, and the rules that strike out cells: whether they apply is
-        not known.
-        """
+        """Count the controls of a sheet, and the rules that change how values are shown."""
         controls = sum(1 for _ in root.iter("control"))
         self._left_out.add("form control", "controls on sheets are not read", controls)
         for condition in root.iter("conditionalFormatting"):
             for rule in condition.findall("cfRule"):
-                style = to_number(rule.get("dxfId"), len(self._struck_out))
-                if style < len(self._struck_out) and self._struck_out[style]:
+                is_sign = any(part.get("showValue") in _FALSE for part in rule)
+                if is_sign or rule.get("dxfId") is not None:
                     self._left_out.add(*CONDITIONAL, name=f"{sheet}!{condition.get('sqref', '')}")
 
-    def _read_stated(self, cell: Element, kind: str) -> Runs:
+    def _read_stated(
+        self, cell: Element, kind: str, truths: Mapping[str, str]
+    ) -> tuple[Run | str, ...]:
         """Return the stored value of a cell: a number unchanged, other values as text."""
         if kind == "inlineStr":
             return _read_runs(cell.find("is"))
@@ -148,7 +161,7 @@ class _WorkbookReader:
             self._left_out.add("linked data type or picture", "only Excel 365 shows it in a cell")
             return ()
         if kind == "b":
-            stated = TRUTHS.get(stated, stated)
+            stated = truths.get(stated, stated)
         return (_unescape(stated),) if kind == "str" else (stated,)
 
     def _read_notes(self, related: Sequence[Relationship]) -> dict[CellRange, str]:
@@ -204,18 +217,23 @@ def read(data: bytes, source: str) -> Page:
         elif (sheet := reader.workbook.open_sheet(name, is_hidden=is_hidden)) is not None:
             blocks += reader.read_sheet(sheet, relation.target)
     stated = read_core_properties(archive)
-    return make_page(source, archive, stated, stated.title, blocks, reader.links, left_out)
+    return make_page(source, archive, stated, stated.title, blocks, reader.workbook.links, left_out)
 
 
 def _is_true(element: Element | None, name: str) -> bool:
     return element is not None and element.get(name) in _TRUE
 
 
-def _read_runs(item: Element | None) -> "tuple[Span | str, ...]":
+def _is_hidden(part: Element) -> bool:
+    """Return whether a row or a column is hidden other than by its group."""
+    return part.get("hidden") in _TRUE and not to_number(part.get("outlineLevel"))
+
+
+def _read_runs(item: Element | None) -> tuple[Run | str, ...]:
     """Return the runs of an item; one without a typeface of its own, which it takes from its cell,
     is a string.
     """
-    runs: list[Span | str] = []
+    runs: list[Run | str] = []
     for child in item if item is not None else ():
         name = child.tag
         if name == "t":
@@ -225,8 +243,9 @@ def _read_runs(item: Element | None) -> "tuple[Span | str, ...]":
             typeface = child.find("rPr")
             text = replace_symbols(text, get_value(typeface, "rFont") or "")
             script = _SCRIPTS.get(get_value(typeface, "vertAlign") or "", Script.LINE)
+            colour = _read_colour(find_child(typeface, "color"))
             is_plain = typeface is None
-            runs.append(text if is_plain else Span(text, script, is_on(typeface, "strike")))
+            runs.append(text if is_plain else Run(text, script, is_on(typeface, "strike"), colour))
     return tuple(runs)
 
 
@@ -295,17 +314,6 @@ def _list_filtered(
             yield rows
 
 
-def _list_links(
-    root: Element, sheet: Sheet, addresses: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the text of each cell with a web link, and its URL."""
-    for link in find_all(root, "hyperlink"):
-        label = sheet.find(_read_range(link.get("ref", "")))
-        address = addresses.get(link.get("id", ""))
-        if label and address and label != address:
-            yield label, address
-
-
 def _list_conditions(root: Element) -> Iterator[CellRange]:
     """Yield the ranges that may have a background that no style of a cell states."""
     for element in root.findall("conditionalFormatting"):
@@ -323,7 +331,7 @@ def _list_cells(row: Element) -> Iterator[tuple[int | None, Element]]:
 
 def _list_hidden_columns(root: Element) -> Iterator[int]:
     for column in find_children(root.find("cols"), "col"):
-        if column.get("hidden") in _TRUE:
+        if _is_hidden(column):
             first, last = to_number(column.get("min"), 1), to_number(column.get("max"))
             yield from range(first - 1, min(last, _LAST_COLUMN))
 

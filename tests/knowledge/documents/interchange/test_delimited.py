@@ -111,3 +111,9 @@ def test_a_delimiter_behind_a_backslash_does_not_divide_a_cell() -> None:
     read = [delimited.read(data, "a.csv").content.split("\n")[-1] for data in (escaped, plain)]
 
     assert read == ["| Strangelove, or how I learned | 1964 |", "| C:\\new | 7 |"]
+
+
+def test_a_space_before_a_quotation_mark_does_not_divide_a_cell() -> None:
+    page = delimited.read(b'Item, "Price, net"\nPump, "5,5"\nPipe, 2" wide\n', "a.csv")
+
+    assert page.content == '| Item | Price, net |\n|---|---|\n| Pump | 5,5 |\n| Pipe | 2" wide |'

@@ -513,6 +513,7 @@ FILLS = "".join(
         ("none", "none", ""),
         ("navy", "solid", "#000080"),
         ("paper", "solid", "#ffffff"),
+        ("fade", "gradient", "#000080"),
     )
 )
 
@@ -537,13 +538,20 @@ def test_white_text_is_hidden_where_nothing_but_the_page_can_be_behind_it() -> N
     assert drawn.content.split() == ["Fee", "4", "Fee", "5", "Fee", "6"]
 
 
-@pytest.mark.parametrize(("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4")])
+@pytest.mark.parametrize(
+    ("fill", "shown"), [("paper", "Fee"), ("navy", "Fee 4"), ("fade", "Fee 4")]
+)
 def test_white_text_in_a_white_box_is_hidden(fill: str, shown: str) -> None:
     box = f'<draw:frame draw:style-name="{fill}"><draw:text-box>{white("4")}</draw:text-box>'
+    shapes = f"<table:shapes>{box}</draw:frame></table:shapes>"
 
     page = read(f"<office:text><text:p>{box}</draw:frame></text:p></office:text>", COLOURS + FILLS)
+    sheet = read(
+        f"<office:spreadsheet><table:table>{shapes}</table:table></office:spreadsheet>",
+        COLOURS + FILLS,
+    )
 
-    assert page.content == shown
+    assert page.content == sheet.blocks[-1].text == shown
 
 
 @pytest.mark.parametrize("page_style", ["", "blue"])
@@ -591,7 +599,7 @@ def test_white_values_of_a_sheet_are_hidden_unless_a_condition_may_change_it(
 
     assert page.blocks[1].text.split("\n")[-1] == ("| 1 | 2 | 3 |" if has_conditions else "1")
     what = [(part.what, part.names) for part in page.left_out]
-    assert (("conditional strikethrough", ("P.A1:P.B1",)) in what) == has_conditions
+    assert (("conditional format", ("P.A1:P.B1",)) in what) == has_conditions
 
 
 def test_white_values_of_an_old_workbook_are_hidden() -> None:
@@ -650,50 +658,74 @@ def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
     assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
 
 
-@pytest.mark.parametrize("version", [4, 5])
-def test_boxes_before_biff8_are_read_with_their_struck_out_text(version: int) -> None:
-    name = struct.pack("<HH", 5 * (version == 5), 0)[: 4 * (version == 5)]
-    label = b"\5Text " * (version == 5)
-    lengths = struct.pack("<HHHH", 7, 0, 16, 0) + bytes(18 if version == 5 else 14)
-    runs = struct.pack("<HHIHHI", 3, 1, 0, 7, 0, 0)
-    box = struct.pack("<IH", 1, 6) + bytes(24) + name + bytes(10) + lengths + label + b"Fee 400\0"
-    fonts = {4: 0x231, 5: 0x31}[version]
-    font = struct.pack("<HHHHHBBBBB", 200, 0, 0x7FFF, 400, 0, 0, 0, 0, 0, 0)
-    struck = struct.pack("<HHHHHBBBBB", 200, 8, 0x7FFF, 400, 0, 0, 0, 0, 0, 0)
-    styles = record(fonts, font) + record(fonts, struck)
-    styles += record({4: 0x443, 5: 0xE0}[version], bytes(12 if version == 4 else 16))
+def test_a_workbook_that_states_more_strings_than_it_has_is_read() -> None:
+    stream = read_stream()
+    count = stream.index(record(0xFC, bytes(9))[:2]) + 8
+    more = stream[:count] + struct.pack("<I", 900) + stream[count + 4 :]
+
+    page = xls.read(more + record(0xA), "a.xls")
+
+    assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
+
+
+def test_of_a_workbook_of_excel_4_only_the_cells_are_read_which_is_reported() -> None:
+    font = record(0x231, struct.pack("<HHHHHBBBBB", 200, 0, 0x7FFF, 400, 0, 0, 0, 0, 0, 0))
     cell = record(0x204, struct.pack("<HHHH", 0, 0, 0, 3) + b"Fee")
-    sheet = record(0x14, b"\x0aConditions") + cell + record(0x5D, box + runs) + record(0xA)
-    stream = record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + styles + sheet
-    if version == 5:
-        begin, kinds = record(0x809, struct.pack("<HHHH", 0x500, 5, 0, 0)), b"\0\0\7Sheet 1"
-        at = len(begin + styles + record(0x85, bytes(4) + kinds) + record(0xA))
-        stream = begin + styles + record(0x85, struct.pack("<I", at) + kinds) + record(0xA)
-        stream += record(0x809, struct.pack("<HHHH", 0x500, 0x10, 0, 0)) + sheet
+    parts = record(0x14, b"\x0aConditions") + cell + record(0x5D, bytes(80)) + record(0x15)
+    begin = record(0x409, struct.pack("<HHH", 0, 0x10, 0))
 
-    page = xls.read(stream, "a.xls")
+    page = xls.read(begin + font + record(0x443, bytes(12)) + parts + record(0xA), "a.xls")
 
-    assert [block.text for block in page.blocks] == ["Sheet 1", "Conditions", "Fee", "Fee ~~400~~"]
-    assert not page.left_out
+    assert [block.text for block in page.blocks] == ["Sheet 1", "Fee"]
+    assert [part.what for part in page.left_out] == ["workbook of Excel 95 or before"]
 
 
-def test_white_text_of_a_box_is_hidden_unless_the_box_has_another_colour() -> None:
-    def shape(*properties: int) -> bytes:
-        stated = b"".join(struct.pack("<HI", *properties[at : at + 2]) for at in (0, 2))
-        return record(0xEC, struct.pack("<HHI", 0x23, 0xF00B, len(stated)) + stated)
+def test_the_addresses_of_formulas_for_links_are_kept_with_their_labels() -> None:
+    address, label = "https://x.example/p", "Price list"
+    tokens = b"".join(b"\x17" + bytes([len(text), 0]) + text.encode() for text in (address, label))
+    tokens += b"\x42\x02\x67\x01"
+    result = struct.pack("<HHH6xHH4xH", 20, 0, 0, 0xFFFF, 0, len(tokens))
+    text = record(0x207, struct.pack("<HB", len(label), 0) + label.encode())
+    cell = '<table:table-cell table:formula="of:=HYPERLINK(&quot;{}&quot;;[.A1])">{}'
+    line = f"<text:p>{label}</text:p></table:table-cell>"
+    cells = cell.format(address, line) + cell.format("/inside", line)
 
-    white, dark = (0x181, 0x8000041, 0x1BF, 0x100010), (0x181, 0x64381F, 0x1BF, 0x100010)
-    none = (0x181, 0x64381F, 0x1BF, 0x100000)
-    drawn = b"".join(
-        shape(*fill) + box(6, text)
-        for fill, text in ((none, "On cells"), (dark, "Sale"), (white, "Old"))
+    old = xls.read(read_stream() + record(0x6, result + tokens) + text + record(0xA), "a.xls")
+    sheet = read(
+        f"<office:spreadsheet><table:table><table:table-row>{cells}</table:table-row>"
+        "</table:table></office:spreadsheet>"
     )
+
+    assert old.links == sheet.links == ((label, address),)
+
+
+def test_rows_and_columns_of_a_collapsed_group_are_read() -> None:
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>"
+    row = '<table:table-row table:visibility="collapse">{}</table:table-row>'
+    column = '<table:table-column table:visibility="collapse"/>'
+
+    page = read(
+        "<office:spreadsheet><table:table><table:table-column/><table:table-column-group>"
+        f"{column}</table:table-column-group>{column}"
+        f'<table:table-row-group table:display="false">'
+        f"{row.format(''.join(map(cell.format, ('Rent', 'Berlin', 'x'))))}</table:table-row-group>"
+        f"{row.format(cell.format('Secret'))}<table:table-row>{cell.format('Sum')}"
+        "</table:table-row></table:table></office:spreadsheet>"
+    )
+
+    assert page.content.endswith("| Rent | Berlin |\n|---|---|\n| Sum |  |")
+    assert [(part.what, part.count) for part in page.left_out] == [
+        ("hidden column", 1), ("hidden row", 1),
+    ]  # fmt: skip
+
+
+def test_white_text_of_a_box_of_an_old_workbook_is_shown_and_reported() -> None:
     stream = re.sub(FONT, rb"\g<1>\t\0", read_stream())
 
-    page = xls.read(stream + drawn + record(0xA), "a.xls")
+    page = xls.read(stream + box(6, "Sale") + record(0xA), "a.xls")
 
-    assert [block.text for block in page.blocks][-1:] == ["Sal~~e~~"]
-    assert ("hidden passage", 3) in [(part.what, part.count) for part in page.left_out]
+    assert page.blocks[-1].text == "Sal~~e~~"
+    assert ("white text in a box", 2) in [(part.what, part.count) for part in page.left_out]
 
 
 def test_a_workbook_with_a_password_is_skipped_with_the_reason() -> None:
