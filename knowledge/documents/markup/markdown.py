@@ -107,6 +107,15 @@ _UNSHOWN = re.compile(
 
 _TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
 
+# Formulas of KaTeX and MathJax. A dollar sign between words may be an amount or a variable.
+_FORMULA = re.compile(
+    r"\$\$(?:[^$`\\]|\\.){1,2000}\$\$"
+    r"|(?<![\w$])\$(?![\s$])(?:(?!\*\*|\]\()[^$`\\]|\\.){1,500}(?<!\s)\$(?![\w$])"
+    r"|\\\((?=[^\n)]{0,200}(?:(?<!\\)[_^*]|\\[a-z]))(?:[^`\\]|\\[^()]){1,500}\\\)"
+    r"|\\\[(?=[^\n\]]{0,200}(?:(?<!\\)[_^*]|\\[a-z]))(?:[^`\\]|\\[^\[\]]){1,2000}\\\]",
+    re.DOTALL,
+)
+
 
 class _Writer(RendererHTML):
     """Writes tokens as HTML; each method is named after the token type that it writes."""
@@ -138,6 +147,9 @@ class _Writer(RendererHTML):
             _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
         )
         return _EMBEDDED.sub(partial(_write_embedded, env=env), escape(content))
+
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        return escape(tokens[idx].content)
 
     def code_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -244,6 +256,7 @@ def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
         parser.inline.ruler.at("emphasis", _read_emphasis)
     else:
         parser.disable("emphasis")
+    parser.inline.ruler.before("escape", "formula", _read_formula)
     parser.core.ruler.at("inline", _parse_inline)
     return parser
 
@@ -258,6 +271,17 @@ def _read_emphasis(state: StateInline, silent: bool) -> bool:
         return emphasis.tokenize(state, silent)
     state.pending += state.src[start:end]
     state.pos = end
+    return True
+
+
+def _read_formula(state: StateInline, silent: bool) -> bool:
+    """Read a formula, which is not Markdown: it is shown as its author wrote it."""
+    match = _FORMULA.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = match[0]
+    state.pos = match.end()
     return True
 
 

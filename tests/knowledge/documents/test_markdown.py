@@ -309,3 +309,48 @@ def test_embedded_notes_and_comments_are_counted_and_embedded_pictures_are_read(
 )
 def test_tildes_that_strike_nothing_out_are_no_marks(marked: str, shown: str) -> None:
     assert texts(marked) == [shown]
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"$x_1 * y_2 * z$", r"$\{a\_1\} \\ *b*$", r"$$a \\ *b*$$", r"\( a_1 * b_2 * c \)",
+        r"\[ E = m \cdot c^2 * 3 * 4 \]",
+    ],
+)  # fmt: skip
+def test_a_formula_is_shown_as_its_author_wrote_it(formula: str) -> None:
+    assert texts(f"The *area* is {formula}, see.") == [f"The area is {formula}, see."]
+    assert texts(f"- a\n- {formula}")[1] == f"- {formula}"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "$$\na \\\\\n- b_1\n= *c*\n$$",
+        "\\[\n+ a\n# b\n\\]",
+        "\\begin{align*}\na\n- b\n\\end{align*}",
+    ],
+)
+def test_a_formula_of_several_lines_is_no_list(formula: str) -> None:
+    assert texts(f"Text\n\n{formula}\n\n*End*") == ["Text", f"```math\n{formula}\n```", "End"]
+
+
+def test_amounts_variables_and_escaped_brackets_are_no_formulas() -> None:
+    text = (
+        r"From **$5** to **$6**, **$a** and **$b**, \[a\_b\] \(c\), [$5](x) [$y](z), US$5 *x* US$"
+    )
+
+    assert texts(text) == ["From $5 to $6, $a and $b, [a_b] (c), $5 $y, US$5 x US$"]
+    assert texts("$$\n*never* closed\n\nText") == ["$$ never closed", "Text"]
+
+
+def test_the_label_of_a_tab_stays_with_its_content() -> None:
+    text = (
+        '=== "Windows"\n\n    === "x86"\n\n        2 GB\n\n'
+        "        ```\n        run\n        ```\n\n"
+        '        3 GB\n\n    === "ARM"\n\n        4 GB\n\nAfter\n'
+    )
+
+    assert texts(text) == [
+        "Windows, x86: 2 GB", "```\nrun\n```", "Windows, x86: 3 GB", "Windows, ARM: 4 GB", "After",
+    ]  # fmt: skip
