@@ -27,7 +27,11 @@ _CONTENTS = re.compile(
     r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
-_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+# The branches of a condition of Liquid or Jinja stay apart.
+_SHORTCODE = re.compile(
+    r"\{\{[<%][^{}]{0,500}[>%]\}\}"
+    r"|\{%(?![-\s]*(?:end)?(?:if|els|unless|case|when))[^{}%]{0,500}%\}"
+)
 _UNSEEN = "comments are not shown to readers of the page"
 _GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
@@ -46,7 +50,6 @@ _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
-_BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
 _SPAN = re.compile(r"(?<!`)(`{1,9})(?!`).{1,2000}?(?<!`)\1(?!`)")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
@@ -98,8 +101,8 @@ def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]
     """Return Markdown without extensions; `render` returns the HTML of a title."""
     lines = list(_fence_formulas(list(_fence_highlights(markdown.split("\n")))))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
-    placed = _place_footnotes(list(_remove_modules(lines)))
-    return "\n".join(_clean_lines(_unfold(placed, render), left_out))
+    written = _write_footnotes(_remove_modules(lines))
+    return "\n".join(_clean_lines(_unfold(written, render), left_out))
 
 
 def count_shortcodes(body: str) -> tuple[LeftOut, ...]:
@@ -198,71 +201,19 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
         yield line
 
 
-def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the lines of each footnote by name, and all other lines.
-
-    Continuation lines of a footnote are indented. A footnote without a reference stays where it is.
-    """
-    referred = {name for line in lines if not _FOOTNOTE.match(line) for name in _find_marks(line)}
-    footnotes: dict[str, list[str]] = {}
-    others: list[str] = []
-    current: list[str] | None = None
+def _write_footnotes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with each footnote as paragraphs; further lines of footnotes are indented."""
+    is_open = False
     for line, is_code in mark_code(lines):
-        if current is not None and _continues(current[-1], line):
-            current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
-            continue
-        current = None
         match = None if is_code else _FOOTNOTE.match(line)
-        if match is None:
-            others.append(line)
-            continue
-        is_first = match[1] in referred and match[1] not in footnotes
-        current = footnotes.setdefault(match[1], []) if is_first else others
-        current += ["", f"\\[{match[1]}] {line[match.end() :]}"]
-    return footnotes, others
-
-
-def _continues(before: str, line: str) -> bool:
-    """Return whether a line continues a footnote, given the line before it."""
-    if not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT)):
-        return True
-    begins_block = _BLOCK_BEGIN.match(line) or ITEM.match(line) or _FOOTNOTE.match(line)
-    return bool(before.strip()) and begins_block is None
-
-
-def _place_footnotes(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines with each footnote after the paragraph, item or table that refers to it."""
-    footnotes, lines = _take_footnotes(lines)
-    waiting: list[str] = []
-    was_code = False
-    indent = 0
-
-    def write() -> Iterator[str]:
-        while waiting:
-            note = footnotes.pop(waiting.pop(0), [])
-            waiting.extend(name for line in note for name in _find_marks(line))
-            yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
-
-    for line, is_code in mark_code(lines):
-        item = ITEM.match(line)
-        if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
-            yield from write()
-        was_code = is_code
-        if not is_code and line.strip():
-            indent = item.end() if item is not None else _count_indent(line)
-            waiting += (name for name in _find_marks(line) if name in footnotes)
+        is_further = not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT))
+        is_open = match is not None or (is_open and is_further)
+        if match is not None:
+            yield ""
+            line = f"\\[{match[1]}] {line[match.end() :]}"
+        elif is_open:
+            line = _dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT)
         yield line
-        if not is_code and line.startswith("#"):
-            yield from write()
-    yield from ("",) if footnotes or waiting else ()
-    waiting += footnotes
-    indent = 0
-    yield from write()
-
-
-def _find_marks(line: str) -> list[str]:
-    """Return the names of the footnotes to which a line outside of code refers."""
-    return FOOTNOTE_MARK.findall(_blank_code(line)) if "[^" in line else []
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:

@@ -7,6 +7,8 @@ from html import escape
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _OPTION = re.compile(r"[ \t]*:([\w-]{1,40}):(?:[ \t]([^\n]*))?\Z")
 
+_DESCRIBING = ("type", "value", "default")
+
 
 class Fences:
     """The code fence that is open after the lines that were followed, empty if there is none."""
@@ -45,6 +47,12 @@ def describe_code(language: str, options: Mapping[str, str]) -> str:
     """Return the info string of a code fence: the language and the caption of the code."""
     caption = options.get("caption", "").replace('"', "'")
     return f'{language} title="{caption}"' if caption else language
+
+
+def name_object(argument: str, options: Mapping[str, str]) -> str:
+    """Return what a directive describes, such as a setting, with its type and value."""
+    stated = (f"{name}: {options[name]}" for name in _DESCRIBING if options.get(name))
+    return ", ".join(filter(None, (argument, *stated)))
 
 
 def write_code(info: str, code: str) -> str:

@@ -77,6 +77,7 @@ _OTHERS = "nav footer hgroup menu form fieldset option optgroup dialog svg text"
 _BLOCKS = "p caption figcaption summary legend address hr center tr td th"
 _BREAKS = frozenset(f"{_CONTAINERS} {_OTHERS} {_BLOCKS}".split())
 _LISTS = frozenset({"ul", "ol"})
+_ENDS_OF_TERM = frozenset(".,:;!?")
 _DEFINITIONS = frozenset({"dl", "dt", "dd"})
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
@@ -90,6 +91,7 @@ _ROLES = {
 }  # fmt: skip
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
+_ALL_ROWS = 100_000
 _GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
 _ARRANGED = "table, pre, h1, h2, h3, h4, h5, h6"
@@ -186,7 +188,7 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, "") if self._pictures else None)
         elif not self._markers:
             term, self._term, self._repeated = self._term or self._repeated, "", ""
-            mark = ":" if term[-1:].isalnum() else ""
+            mark = "" if term[-1:] in _ENDS_OF_TERM else ":"
             text = f"{term}{mark} {text}" if term else text
             is_link = is_link and not term
             self._write(Block(BlockKind.TEXT, text, is_link=is_link, is_paragraph=True))
@@ -673,4 +675,5 @@ def _is_layout(table: LexborNode) -> bool:
 
 
 def _span(node: LexborNode, name: str) -> int:
-    return max(1, read_number(node.attributes.get(name), 1))
+    number = read_number(node.attributes.get(name), 1)
+    return _ALL_ROWS if number == 0 and name == "rowspan" else max(1, number)
