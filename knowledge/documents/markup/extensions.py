@@ -101,8 +101,8 @@ def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]
     """Return Markdown without extensions; `render` returns the HTML of a title."""
     lines = list(_fence_formulas(list(_fence_highlights(markdown.split("\n")))))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
-    written = _write_footnotes(_remove_modules(lines))
-    return "\n".join(_clean_lines(_unfold(written, render), left_out))
+    moved = _move_footnotes(_remove_modules(lines))
+    return "\n".join(_clean_lines(_unfold(moved, render), left_out))
 
 
 def count_shortcodes(body: str) -> tuple[LeftOut, ...]:
@@ -201,19 +201,22 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
         yield line
 
 
-def _write_footnotes(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with each footnote as paragraphs; further lines of footnotes are indented."""
+def _move_footnotes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with the footnotes at the end, where readers see them; their further lines
+    are indented.
+    """
+    footnotes: list[str] = []
     is_open = False
     for line, is_code in mark_code(lines):
         match = None if is_code else _FOOTNOTE.match(line)
         is_further = not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT))
         is_open = match is not None or (is_open and is_further)
         if match is not None:
-            yield ""
-            line = f"\\[{match[1]}] {line[match.end() :]}"
+            footnotes += ("", f"\\[{match[1]}] {line[match.end() :]}")
         elif is_open:
-            line = _dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT)
-        yield line
+            footnotes.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
+        yield "" if is_open else line
+    yield from footnotes
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:

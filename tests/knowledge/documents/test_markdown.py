@@ -129,11 +129,12 @@ def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("A fee[^1].\n\n[^1]: It was\n    lower.\n\nB", ["A fee[1].", "[1] It was lower.", "B"]),
-        ("A[^1].\n\n[^1]: One.\n\n    Two.\n\nB.", ["A[1].", "[1] One.", "Two.", "B."]),
+        ("A fee[^1].\n\n[^1]: It was\n    lower.\n\nB", ["A fee[1].", "B", "[1] It was lower."]),
+        ("A[^1].\n\n[^1]: One.\n\n    Two.\n\nB.", ["A[1].", "B.", "[1] One.", "Two."]),
+        ("1. A[^1]\n\n[^1]: Note.\n\n1. B", ["1. A[1]", "2. B", "[1] Note."]),
         ("A[^1].\n[^1]: See[^2].\n[^2]: Note.", ["A[1].", "[1] See[2].", "[2] Note."]),
         ("A[^1].\n\n[^1]: Run:\n\n    ```\n    if x:\n        y\n    ```\n\nB.",
-         ["A[1].", "[1] Run:", "```\nif x:\n    y\n```", "B."]),
+         ["A[1].", "B.", "[1] Run:", "```\nif x:\n    y\n```"]),
         ("```\n[^1]: a\n    b\n```\n\nA[^1].", ["```\n[^1]: a\n    b\n```", "A[1]."]),
         (
             "Use `[^1]`.\n\nB.\n\n[^1]: Note.\n\n    More.",
@@ -141,7 +142,7 @@ def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> 
         ),
     ],
 )  # fmt: skip
-def test_footnotes_are_paragraphs_with_their_marks_and_code_keeps_its_indents(
+def test_footnotes_are_at_the_end_with_their_marks_and_code_keeps_its_indents(
     written: str, shown: list[str]
 ) -> None:
     assert texts(written) == shown
