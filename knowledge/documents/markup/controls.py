@@ -24,7 +24,7 @@ _PHRASES = frozenset({"b", "em", "i", "img", "small", "span", "strong", "sub", "
 _READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
 _ICON_FONT = re.compile(r"icon|katex")
 _UNNAMED = "\0"
-_EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s]{1,20}")
+_EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s\x00-\x7f]{1,20}")
 _MOST = 2000
 _MOST_NODES = 50
 _LONGEST_LABEL = 200
@@ -47,7 +47,7 @@ def show_alternatives(tree: LexborHTMLParser) -> None:
         spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
         is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
         if spoken:
-            node.insert_before(f" {_read_start(spoken[0])} ")
+            node.insert_before(f" {spoken[0].text()} ")
             spoken[0].decompose()
         elif text and not is_icon and all(_read_start(other) != text for other in beside):
             del node.attrs["aria-hidden"]

@@ -141,6 +141,7 @@ def test_icons_with_names_are_the_values_of_their_cells() -> None:
             "$1.99",
         ),
         ('<img class="emoji" src="x.png" alt="✅">', "✅"),
+        ('<img src="data:," alt="-">5', "5"),
         ('<img class="emoji" src="x.png" alt=":x:"> 5 kg', ":x: 5 kg"),
     ],
 )
