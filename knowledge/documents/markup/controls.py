@@ -43,12 +43,14 @@ def show_alternatives(tree: LexborHTMLParser) -> None:
             continue
         text = _read_start(node)
         found = (_find_beside(node, is_next=is_next) for is_next in (True, False))
-        beside = list(filter(None, found))
+        beside = [
+            other for other in found if other is not None and "hidden" not in other.attributes
+        ]
         spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
         is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
         if spoken:
             node.insert_before(f" {spoken[0].text()} ")
-            spoken[0].decompose()
+            spoken[0].attrs["hidden"] = ""
         elif text and not is_icon and all(_read_start(other) != text for other in beside):
             del node.attrs["aria-hidden"]
     for picture in tree.css("img[alt]")[:_MOST]:
