@@ -48,11 +48,14 @@ def show_alternatives(tree: LexborHTMLParser) -> None:
         ]
         spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
         is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
-        if spoken:
+        is_text = bool(text) and not is_icon
+        if spoken and not (is_text and next(node.iter(), None) is None):
+            # What people see is drawn, or composed by a style sheet.
             node.insert_before(f" {spoken[0].text()} ")
-            spoken[0].attrs["hidden"] = ""
-        elif text and not is_icon and all(_read_start(other) != text for other in beside):
+        elif is_text and (spoken or all(_read_start(other) != text for other in beside)):
             del node.attrs["aria-hidden"]
+        if spoken:
+            spoken[0].attrs["hidden"] = ""
     for picture in tree.css("img[alt]")[:_MOST]:
         name = (picture.attributes.get("alt") or "").strip()
         if _EMOJI.fullmatch(name):

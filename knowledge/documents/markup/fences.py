@@ -7,8 +7,6 @@ from html import escape
 _FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
 _OPTION = re.compile(r"[ \t]*:([\w-]{1,40}):(?:[ \t]([^\n]*))?\Z")
 
-_DESCRIBING = ("type", "value", "default")
-
 
 class Fences:
     """The code fence that is open after the lines that were followed, empty if there is none."""
@@ -51,8 +49,8 @@ def describe_code(language: str, options: Mapping[str, str]) -> str:
 
 def name_object(argument: str, options: Mapping[str, str]) -> str:
     """Return what a directive describes, such as a setting, with its type and value."""
-    stated = (f"{name}: {options[name]}" for name in _DESCRIBING if options.get(name))
-    return ", ".join(filter(None, (argument, *stated)))
+    named = ((name, options.get(name)) for name in ("type", "value", "default"))
+    return ", ".join(filter(None, (argument, *(f"{name}: {text}" for name, text in named if text))))
 
 
 def write_code(info: str, code: str) -> str:

@@ -91,7 +91,6 @@ _ROLES = {
 }  # fmt: skip
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _CELLS = ("td", "th")
-_ALL_ROWS = 100_000
 _GROUPS = {"thead": -1, "tfoot": 1}
 _STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
 _ARRANGED = "table, pre, h1, h2, h3, h4, h5, h6"
@@ -676,4 +675,4 @@ def _is_layout(table: LexborNode) -> bool:
 
 def _span(node: LexborNode, name: str) -> int:
     number = read_number(node.attributes.get(name), 1)
-    return _ALL_ROWS if number == 0 and name == "rowspan" else max(1, number)
+    return 100_000 if number == 0 and name == "rowspan" else max(1, number)

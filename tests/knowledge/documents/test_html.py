@@ -134,7 +134,7 @@ def test_icons_with_names_are_the_values_of_their_cells() -> None:
         ('<span class="icon-check"></span>', "check"),
         ('<i class="material-icons" aria-hidden="true">close</i>', "close"),
         ('<i class="fa fa-check" aria-hidden="true"></i> <span class="sr-only">Yes</span>', "Yes"),
-        ('<span aria-hidden="true">✗</span><span class="visually-hidden">No</span>', "No"),
+        ('<span aria-hidden="true">✗</span><span class="visually-hidden">No</span>', "✗"),
         ('<span aria-hidden="true">5</span>', "5"),
         (
             '<span class="offscreen">$1.99</span><span aria-hidden="true">$1<b>99</b></span>',
