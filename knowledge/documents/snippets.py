@@ -1,10 +1,10 @@
 """Finds the text files, pictures and style sheets to which a page refers, in the ingested folder or
 its repository; style sheets also in the archive of the page.
 
-Supported are `--8<-- "file"` and `{!file!}` of MkDocs, `{* file ln[2:5] *}`, which is fenced, and
-`literalinclude` of Sphinx and MyST. Only files with a suffix in `TEXT_SUFFIXES` are read. Hidden
-files and files outside the folder or, inside a working copy of a repository, outside the repository
-are not read. A reference to a missing file is removed, with a warning.
+Supported are `--8<-- "file"` and `{!file!}` of MkDocs, and `literalinclude` of Sphinx and MyST.
+Only files with a suffix in `TEXT_SUFFIXES` are read. Hidden files and files outside the folder or,
+inside a working copy of a repository, outside the repository are not read. A reference to a missing
+file is removed, with a warning.
 
 Supported options are `caption`, `language`, `lines`, `start-after`, `start-at`, `end-before` and
 `end-at`. Other options change the appearance of the code and are ignored.
@@ -25,14 +25,14 @@ from knowledge.documents.exports import ArchivedFile
 from knowledge.documents.folder import FoundFile, is_private
 from knowledge.documents.folder_rules import FolderRules
 from knowledge.documents.furniture import WEBSITES
-from knowledge.documents.markup.fences import Fences, describe_code, take_options
+from knowledge.documents.markup.fences import describe_code, take_options
 from knowledge.documents.page import make_code
 from knowledge.documents.pictures import LARGEST_PICTURE, MOST_BYTES, MOST_PICTURES
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _SPHINX_SUFFIXES = frozenset({".rst", ".rest"})
 MARK = b"literalinclude"
-_MARKS = (b"--8<--", b"{*", b"{!", MARK)
+_MARKS = (b"--8<--", b"{!", MARK)
 _SUFFIX_NAMES = (
     "md markdown mdx rst txt adoc html css scss csv tsv json json5 jsonl yaml yml toml xml sql "
     "graphql proto py pyi ipynb js jsx mjs ts tsx vue java kt kts scala groovy gradle go rs c h cc "
@@ -47,12 +47,6 @@ _LINE = re.compile(
     r"([ \t]{0,80})(?:-{1,20}8<-{1,20}[ \t]{1,20}[\"']|\{![ \t]{0,9})"
     r"([^\"'\n!{}]{1,500}?)(?:[\"']|[ \t]{0,9}!\})[ \t]{0,80}\Z"
 )
-_FENCE = re.compile(r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{0,80}\Z")
-_BRACED = re.compile(
-    r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})((?:[ \t][^{}\n]{0,500})?)\*\}[ \t]{0,80}\Z"
-)
-_CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
-_MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
 _LINES = re.compile(r"[\d:, ]{1,200}\Z")
 _MOST_SNIPPETS = 100
@@ -182,20 +176,10 @@ class _Snippets:
         self._left = _MOST_SNIPPETS
 
     def resolve(self, lines: list[str]) -> Iterator[str]:
-        in_block = False
-        fences = Fences()
         for line in lines:
             bare = line.rstrip("\r")
-            fences.follow(bare)
             if (single := _LINE.match(bare)) is not None:
                 yield from self._find(single[2], single[1])
-            elif (braced := _BRACED.match(bare)) is not None:
-                yield from self._find_braced(*braced.groups(), is_fenced=bool(fences.open))
-            elif _FENCE.match(bare) is not None:
-                in_block = not in_block
-            elif in_block:
-                if bare.strip():
-                    yield from self._find(bare.strip(), "")
             elif _SECTION.search(bare) is None:
                 yield line
 
@@ -204,21 +188,6 @@ class _Snippets:
         text = self.find_text(name) if not reference.startswith(";") else None
         if text is not None:
             yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
-
-    def _find_braced(
-        self, indent: str, name: str, options: str, *, is_fenced: bool
-    ) -> Iterator[str]:
-        """Yield the lines named by `{* file ln[2:5,8] *}` as fenced code."""
-        text = self.find_text(name)
-        if text is None:
-            return
-        chosen = _CHOSEN_LINES.search(options)
-        lines = text.split("\n")
-        lines = list(_take_part(lines if chosen is None else _take_lines(lines, chosen[1]), ""))
-        suffix = PurePosixPath(name).suffix.lower()
-        if not is_fenced and suffix not in _MARKDOWN:
-            lines = make_code("\n".join(lines), suffix[1:]).text.split("\n")
-        yield from (f"{indent}{line}" for line in lines)
 
     def find_text(self, name: str) -> str | None:
         """Return the text of a file to which the page refers, or None with a warning."""

@@ -26,9 +26,7 @@ from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, make
 from knowledge.documents.readers import read_inner_file
 
 _MOST_MESSAGES = 10_000
-_QUOTE = re.compile(r"[ \t]{0,3}((?:>[ \t]?)+)")
-# Not the number of a quoted list item.
-_COMPARISON = re.compile(r"[ \t]{0,3}>=?[ \t]?[$€£¥]?[ \t]?\d(?!\d{0,2}[.)][ \t])")
+_QUOTE = re.compile(r"[ \t]{0,3}((?:>(?!=)[ \t]?)+)")
 _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,70}[ \t]{0,9}:")
 _BETWEEN_MESSAGES = re.compile(
     rb"(?:\A|\n)From (?:[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)|[^\n]*\d\d:\d\d:\d\d \d{4}\r?\n)"
@@ -89,11 +87,15 @@ _ID = re.compile(r"<([^<>\s]{1,250})>")
 
 @dataclass(frozen=True, slots=True)
 class _MessageParagraph:
-    """Lines without quotation marks, and their quotation depth."""
+    """Lines without quotation marks, the number of marks, and whether the lines are quoted."""
 
     lines: list[str]
-    depth: int
+    marks: int
+    is_quoted: bool
     is_signature: bool = False
+
+    def join(self) -> str:
+        return " ".join(" ".join(self.lines).split())
 
 
 def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
@@ -281,7 +283,7 @@ def _write_moment(name: str, text: str) -> str:
 def _write_plain(
     text: str, seen: set[str], left_out: LeftOutCounts, *, keeps_quotations: bool
 ) -> Iterator[Block]:
-    """Yield the paragraphs of plain text; quotations below an answer have no marks (`>`)."""
+    """Yield the paragraphs of plain text; quotations below an answer follow a heading."""
     paragraphs = [
         message_paragraph
         for message_paragraph in _paragraphs(_remove_armour(text, left_out).split("\n"))
@@ -290,70 +292,67 @@ def _write_plain(
     signatures = [paragraph for paragraph in paragraphs if paragraph.is_signature]
     left_out.add("signature paragraph", "only about the sender", len(signatures))
     paragraphs = [paragraph for paragraph in paragraphs if not paragraph.is_signature]
-    is_answer_first = _is_answer_first(paragraphs)
-    author = ""
-    for paragraph in paragraphs:
-        joined = " ".join(" ".join(paragraph.lines).split())
-        if (introduced := _find_author(joined)) is not None:
-            author = introduced
-            if author and not is_answer_first:
-                yield Block(BlockKind.TEXT, joined)
-            continue
-        if paragraph.depth and is_answer_first and not keeps_quotations:
+    shown = ""
+    for paragraph, author, marks in _find_authors(paragraphs):
+        if author and not keeps_quotations:
             left_out.add("quotation", "already in another message of the source")
             continue
-        if not (is_code := _looks_like_code(paragraph.lines)) and not _is_new(joined, seen):
+        is_code = _looks_like_code(paragraph.lines)
+        if not is_code and not _is_new(paragraph.join(), seen):
             left_out.add(*_REPEATED)
             continue
-        if author and is_answer_first and paragraph.depth:
+        if author and author != shown:
             yield Block(BlockKind.HEADING, author, 3)
-            author = ""
+            shown = author
         lines = "\n".join(paragraph.lines).rstrip()
-        # Between the answers, a quotation would be read as a statement of the sender.
-        mark = "" if is_answer_first else "> " * paragraph.depth
+        # Other marks may be signs (`> 3 boxes`).
+        mark = "> " * (paragraph.marks - marks)
         for block in (make_code(lines),) if is_code else plain_text.paragraphs(lines):
             yield replace(block, text=mark + block.text.replace("\n", f"\n{mark}"))
 
 
-def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
-    """Return whether the sender wrote nothing below a quotation, where it would reply to the
-    quotation.
+def _find_authors(
+    paragraphs: list[_MessageParagraph],
+) -> Iterator[tuple[_MessageParagraph, str, int]]:
+    """Yield each paragraph with the author of the quotation below the answer to which it belongs,
+    or an empty string, and the number of marks of the lines of this quotation.
     """
-    depths = [paragraph.depth for paragraph in paragraphs]
-    quoted = next((at for at, depth in enumerate(depths) if depth), len(depths))
-    return quoted > 0 and all(depths[quoted:])
+    quoted = [paragraph.is_quoted for paragraph in paragraphs]
+    # Text of the sender below a quotation replies to it.
+    is_answer_first = any(quoted) and not quoted[0] and all(quoted[quoted.index(True) :])
+    author, quotations = "", [("", 0)]
+    for paragraph in paragraphs:
+        introduced = _find_author(paragraph.join())
+        if introduced is not None and (is_answer_first or not introduced):
+            author = introduced
+            continue
+        while paragraph.marks < quotations[-1][1]:
+            quotations.pop()
+        if author and paragraph.is_quoted:
+            quotations.append((author, paragraph.marks))
+            author = ""
+        yield paragraph, *quotations[-1]
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
     """Yield the paragraphs without quotation marks; those of the signature are flagged."""
-    depth, is_signature, outer = 0, False, 0
+    marks, is_copied, is_signature = 0, False, False
     held: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        is_compared = depth == outer and _COMPARISON.match(line) and _is_own_text(held)
-        match = None if is_compared else _QUOTE.match(line)
-        if match is None and _begins_copy(line.strip(), following.strip()):
-            # The rest is quoted without marks, behind the header of its message.
-            outer = 1
-        at = (match[1].count(">") if match else 0) + outer
+        match = _QUOTE.match(line)
+        # The rest is quoted without marks, behind the header of its message.
+        begins_copy = match is None and _begins_copy(line.strip(), following.strip())
+        now = match[1].count(">") if match else 0
         text = line[match.end() :] if match else line
         begins = text.rstrip("\r") == _SIGNATURE
-        if at != depth or not text.strip() or begins:
-            yield _MessageParagraph(held, depth, is_signature)
+        if now != marks or begins_copy or not text.strip() or begins:
+            yield _MessageParagraph(held, marks, is_copied or marks > 0, is_signature)
             held = []
-        is_signature = begins or (is_signature and at == depth)
-        depth = at
+        is_signature = begins or (is_signature and now == marks and not begins_copy)
+        marks, is_copied = now, is_copied or begins_copy
         if not begins:
             held.append(text)
-    yield _MessageParagraph(held, depth, is_signature)
-
-
-def _is_own_text(lines: Sequence[str]) -> bool:
-    """Return whether `> 100 kg` in the line below is a comparison, because a sender wrote these
-    lines and does not introduce a quotation, which states a date or an address.
-    """
-    text = "".join(lines).rstrip()
-    introduces = text.endswith(":") and any(sign.isdigit() or sign == "@" for sign in text)
-    return bool(lines) and bool(lines[-1].strip()) and not introduces
+    yield _MessageParagraph(held, marks, is_copied or marks > 0, is_signature)
 
 
 def _looks_like_code(lines: list[str]) -> bool:

@@ -1,17 +1,16 @@
 """Reads AsciiDoc: sections, lists, listings, tables, admonitions. Includes are not resolved, and no
 code is run.
 
-Conditions (`ifdef`, `ifndef`, `ifeval`) are applied as if the file were converted to HTML.
+Conditions (`ifdef`, `ifndef`) are applied as if the file were converted to HTML; what follows
+`ifeval` is left out.
 """
 
 import csv
-import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from itertools import cycle
 from textwrap import dedent
-from typing import Any
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.front_matter import list_keywords
@@ -39,11 +38,6 @@ from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
 _ATTRIBUTE = re.compile(r":(!?)([\w-]{1,60})(!?):(?:[ \t](.*))?\Z")
 _CONDITION = re.compile(r"(\\?)(ifdef|ifndef|ifeval|endif)::([^\s\[\]]{0,300})\[(.{0,1000})\]\Z")
-_COMPARISON = re.compile(r"([^=!<>]{1,300}?)[ ]{0,9}([=!<>]=|[<>])[ ]{0,9}([^=!<>]{1,300})\Z")
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
 # What Asciidoctor sets when it writes HTML.
 _OUTPUT = {
     "backend": "html5", "backend-html5": "", "basebackend": "html", "basebackend-html": "",
@@ -77,6 +71,7 @@ _NOT_READ = {
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
+_FILLED = re.compile(r"\bsubs=\"?[\w+,-]{0,60}(?:attributes|normal)\b")
 _TIMES = re.compile(r"(?:(\d{1,3})\*|[^\s,;])[^,;]*")
 _FORMAT = re.compile(r"\bformat=\"?(csv|tsv|dsv)|\bseparator=\"?([^\"\s])")
 _SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
@@ -190,22 +185,12 @@ class _AsciiDocReader:
         names = target.replace("+", ",").split(",")
         results = [name in self.attributes for name in names]
         is_met = all(results) if "+" in target else any(results)
-        if kind == "ifeval":
-            is_met = self._compare(text)
-        is_met = is_met is (kind != "ifndef")
+        is_met = is_met is (kind != "ifndef") and kind != "ifeval"
         if all(self._conditions) and not is_met:
             name = f"{kind} {target or text}"
-            self.left_out.add("part", "the document does not meet the condition", name=name)
+            self.left_out.add("part", "the condition is not met or not evaluated", name=name)
         self._conditions.append(is_met)
         return all(self._conditions)
-
-    def _compare(self, text: str) -> bool:
-        match = _COMPARISON.match(text.strip())
-        sides = [_parse_value(self._fill(side)) for side in match.group(1, 3)] if match else []
-        try:
-            return match is not None and _OPERATORS[match[2]](*sides)
-        except TypeError:
-            return False
 
     def _fill(self, text: str) -> str:
         """Return text with the values of the first attributes in it that are set."""
@@ -353,7 +338,9 @@ class _AsciiDocReader:
         elif mark[0] in _VERBATIM and mark != "--":
             parts = [part.strip() for part in style.split(",")]
             named = parts[1] if len(parts) > 1 and parts[0] in ("source", "") else language
-            yield from _write_code(named, self._take_until(mark))
+            lines = self._take_until(mark)
+            fills = _FILLED.search(style) is not None
+            yield from _write_code(named, [self._fill(line) if fills else line for line in lines])
         elif style in _BOXES:
             yield Block(BlockKind.TEXT, f"{style}:")
         elif style.startswith(("quote,", "verse,")):
@@ -480,17 +467,6 @@ def _find_titles(lines: Iterable[str]) -> dict[str, str]:
             titles.update(dict.fromkeys(anchors if named else (), named))
             anchors = []
     return titles
-
-
-def _parse_value(text: str) -> object:
-    """Return an operand of `ifeval`: a text in quotation marks, or a number."""
-    text = text.strip()
-    if text[:1] in ('"', "'"):
-        return text.strip("\"'")
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _write_code(language: str, lines: Sequence[str]) -> Iterator[Block]:

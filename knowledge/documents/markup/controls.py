@@ -5,10 +5,13 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from knowledge.documents.page import LeftOut
 from knowledge.documents.symbols import replace_symbols
 
 _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle], [data-toggle]"
 _TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill]"
+_CHOICES = ":not(form) > [type=radio] ~ label[for], [type=radio] ~ * > label[for]"
+_LABELLED_FIELDS = "input:has(+ label[for]:not(:has(+ div, + section, + pre)))"
 _EXPANDED = ".expand-container > .expand-content[id]"
 """What the control before it expands in exports of Confluence."""
 _SYMBOLS = "[style*=ingdings], font[face]"
@@ -17,6 +20,11 @@ _WINGDINGS = re.compile(
     re.IGNORECASE,
 )
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
+_PHRASES = frozenset({"b", "em", "i", "img", "small", "span", "strong", "sub", "sup", "svg"})
+_READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
+_ICON_FONT = re.compile(r"icon|katex")
+_UNNAMED = "\0"
+_EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s\x00-\x7f]{1,20}")
 _MOST = 2000
 _MOST_NODES = 50
 _LONGEST_LABEL = 200
@@ -25,20 +33,54 @@ _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
 _CHECKED = frozenset({"checkbox", "radio"})
 
 
-def name_icons(tree: LexborHTMLParser) -> None:
-    """Replace icons with their names in table cells that contain nothing else."""
-    empty: dict[int, bool] = {}
+def show_alternatives(tree: LexborHTMLParser) -> None:
+    """Show text that screen readers do not read, or the text beside it that only they read.
+
+    Pictures that stand for a sign, such as emojis, are replaced by it.
+    """
+    for node in tree.css("[aria-hidden=true]")[:_MOST]:
+        if node.tag not in _PHRASES or (node.parent and node.parent.tag in ("a", "button")):
+            continue
+        text = _read_start(node)
+        found = (_find_beside(node, is_next=is_next) for is_next in (True, False))
+        beside = [
+            other for other in found if other is not None and "hidden" not in other.attributes
+        ]
+        spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
+        is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
+        is_text = bool(text) and not is_icon
+        if spoken and not (is_text and next(node.iter(), None) is None):
+            # What people see is drawn, or composed by a style sheet.
+            node.insert_before(f" {spoken[0].text()} ")
+        elif is_text and (spoken or all(_read_start(other) != text for other in beside)):
+            del node.attrs["aria-hidden"]
+        if spoken:
+            spoken[0].attrs["hidden"] = ""
+    for picture in tree.css("img[alt]")[:_MOST]:
+        name = (picture.attributes.get("alt") or "").strip()
+        if _EMOJI.fullmatch(name):
+            picture.replace_with(name)
+
+
+def name_icons(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
+    """Replace icons with their names in table cells that contain nothing else; return the number of
+    those without a name.
+    """
+    cells: dict[int, str] = {}
     for icon in tree.css(_ICONS)[:_MOST]:
         cell = icon.parent
         while cell is not None and cell.tag not in ("td", "table"):
             cell = cell.parent
-        if cell is None or cell.tag != "td" or icon.attributes.get("aria-hidden") == "true":
+        if cell is None or cell.tag != "td":
             continue
-        if cell.mem_id not in empty:
-            empty[cell.mem_id] = _read_start(cell) in ("", _read_title(icon))
-        name = _find_name(icon) if empty[cell.mem_id] else ""
-        if name:
-            icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
+        text, name = cells.setdefault(cell.mem_id, _read_start(cell)), _find_name(icon)
+        if text in ("", _read_title(icon), name):
+            is_drawn = icon.tag in ("i", "svg")
+            cells[cell.mem_id] = name or (_UNNAMED if is_drawn else "")
+            if name:
+                icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
+    unnamed = sum(text == _UNNAMED for text in cells.values())
+    return (LeftOut("icon", unnamed, "its page states no name for it"),) if unnamed else ()
 
 
 def write_symbols(tree: LexborHTMLParser) -> None:
@@ -64,7 +106,7 @@ def find_controlled(tree: LexborHTMLParser) -> set[str]:
 
 def place_tabs(tree: LexborHTMLParser) -> None:
     """Insert the label of each tab above its panel, and remove the tabs."""
-    tabs = tree.css(_TABS)[:_MOST]
+    tabs = tree.css(f"{_TABS}, {_CHOICES}")[:_MOST]
     panels: dict[str, LexborNode] = {}
     for panel in tree.css("[id], [aria-labelledby]") if tabs else ():
         for name in ("id", "aria-labelledby"):
@@ -86,8 +128,11 @@ def place_tabs(tree: LexborHTMLParser) -> None:
 
 def write_form_values(tree: LexborHTMLParser) -> None:
     """Replace form fields with the values that they show."""
-    for field in tree.css("input, select, textarea"):
-        value = _find_value(field)
+    labelled = {field.mem_id for field in tree.css(_LABELLED_FIELDS)}
+    for field in tree.css("input, select, textarea, meter, progress"):
+        around = field.parent.tag if field.parent is not None else ""
+        is_labelled = around in _LABELLED or field.mem_id in labelled
+        value = _find_value(field, is_labelled=is_labelled)
         if value:
             field.replace_with(f" {value} ")
         else:
@@ -95,10 +140,18 @@ def write_form_values(tree: LexborHTMLParser) -> None:
 
 
 def _pair_by_place(tree: LexborHTMLParser) -> dict[int, LexborNode]:
-    """Return the panel of each tab, by its id in memory, where lists of tabs are followed by as
-    many panels.
+    """Return the panel of each tab, by its id in memory, where lists of tabs, or of the labels of
+    radio buttons outside of forms, are followed by as many panels.
     """
     pairs: dict[int, LexborNode] = {}
+    choices: dict[int, list[LexborNode]] = {}
+    for label in tree.css(_CHOICES)[:_MOST]:
+        choices.setdefault(label.parent.mem_id if label.parent else 0, []).append(label)
+    for labels in choices.values():
+        below = _find_beside(labels[0].parent, is_next=True) if labels[0].parent else None
+        shown = list(below.iter()) if below is not None else []
+        if len(labels) == len(shown) > 1:
+            pairs.update((label.mem_id, panel) for label, panel in zip(labels, shown, strict=True))
     tabs: list[LexborNode] = []
     panels: list[LexborNode] = []
     for node in (*tree.css("[role=tablist], [role=tab], [role=tabpanel]")[: 3 * _MOST], None):
@@ -124,8 +177,39 @@ def _read_title(icon: LexborNode) -> str:
 
 
 def _find_name(icon: LexborNode) -> str:
-    stated = (icon.attributes.get(name) for name in ("aria-label", "alt", "title"))
-    return " ".join(next(filter(None, stated), _read_title(icon)).split())[:_LONGEST_LABEL]
+    stated = [icon.attributes.get(name) for name in ("aria-label", "alt", "title")]
+    stated += (_read_title(icon), _find_shape(icon))
+    return " ".join(next(filter(None, stated), "").split())[:_LONGEST_LABEL]
+
+
+def _find_shape(icon: LexborNode) -> str:
+    """Return the name of the letter in an icon font: the text that screen readers do not read, or
+    the classes, such as `fa fa-check`, `fa-solid fa-check` or `icon-check`.
+    """
+    if icon.first_child is not None or icon.tag not in ("i", "span"):
+        return _read_start(icon) if icon.attributes.get("aria-hidden") == "true" else ""
+    names = _read_class(icon).split()
+    for name in names:
+        font, _, shape = name.partition("-")
+        shapes = [other[len(font) :] for other in names if other.startswith(f"{font}-")]
+        is_font = font == "icon" or any(
+            other[: len(font)] == font for other in names[:3] if "-" not in other
+        )
+        if shape and (is_font or (icon.tag == "i" and len(shapes) > 1)):
+            return " ".join(dict.fromkeys(" ".join(shapes).replace("-", " ").split()))
+    return ""
+
+
+def _find_beside(node: LexborNode, *, is_next: bool) -> LexborNode | None:
+    """Return the next or previous element if only spaces separate it from an element."""
+    other = node.next if is_next else node.prev
+    if other is not None and other.tag == "-text" and not (other.text_content or "").strip():
+        other = other.next if is_next else other.prev
+    return other if other is not None and other.tag != "-text" else None
+
+
+def _read_class(node: LexborNode) -> str:
+    return node.attributes.get("class") or ""
 
 
 def _list_targets(control: LexborNode) -> list[str]:
@@ -137,16 +221,17 @@ def _list_targets(control: LexborNode) -> list[str]:
     return ids
 
 
-def _find_value(field: LexborNode) -> str:
+def _find_value(field: LexborNode, *, is_labelled: bool) -> str:
     if field.tag == "textarea":
         return field.text()
     if field.tag == "select":
         options = field.css("option[selected]") or field.css("option")[:1]
         return ", ".join(option.text(strip=True) for option in options)
+    if field.tag in ("meter", "progress"):
+        stated = filter(None, (field.attributes.get(name) for name in ("value", "max")))
+        return field.text(strip=True) or "/".join(stated)
     kind = (field.attributes.get("type") or "").lower()
     if kind in _CHECKED:
-        around = field.parent.tag if field.parent is not None else ""
-        if around not in _LABELLED:
-            return ""
-        return "\u2612" if "checked" in field.attributes else "\u2610"
+        mark = "\u2612" if "checked" in field.attributes else "\u2610"
+        return mark if is_labelled else ""
     return (field.attributes.get("value") or "") if kind in _TYPED else ""

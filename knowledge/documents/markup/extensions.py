@@ -15,7 +15,7 @@ _BOX_IN_QUOTE = re.compile(
     r"([ \t]{0,40}(?:>[ \t]?){1,20})\[!([\w-]{1,40})(?:\|[^\[\]]{0,60})?\][+-]?(.*)\Z"
 )
 _COMMENT = re.compile(r"(?<!\S)%%(?:\S(?:[^%\n]{0,300}\S)?%%(?!\w)|[^%\n]{1,300}%%\s*\Z)")
-_FENCE_OF_HIGHLIGHT = "``````"
+_LONG_FENCE = "``````"
 _CONTAINER = re.compile(
     r"(?P<indent>[ \t]{0,40})(?::{3,}|/{3,4})[ \t]{0,9}"
     r"(?:(?P<name>[\w:.+-]{1,60})|\{(?P<directive>[\w:+-]{1,60})\})?"
@@ -27,7 +27,11 @@ _CONTENTS = re.compile(
     r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
 )
 _TARGET = re.compile(r"\([\w.:-]{1,100}\)=[ \t]*\Z")
-_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+# The branches of a condition of Liquid or Jinja stay apart.
+_SHORTCODE = re.compile(
+    r"\{\{[<%][^{}]{0,500}[>%]\}\}"
+    r"|\{%(?![-\s]*(?:end)?(?:if|els|unless|case|when))[^{}%]{0,500}%\}"
+)
 _UNSEEN = "comments are not shown to readers of the page"
 _GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
@@ -38,11 +42,14 @@ _SHORTCODE_LABEL = re.compile(
 _HIGHLIGHT = re.compile(
     r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
 )
+_FORMULA = re.compile(
+    r"([ \t]{0,40})(\$\$(?!\$)|\\\[|\\begin\{[a-z]{1,20}\*?\})(?!.*(?:\$\$|\\\]|\\end\{))"
+)
+_MOST_LINES_OF_FORMULA = 100
 _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
-_BLOCK_BEGIN = re.compile(r"[ \t]{0,3}(?:[#|><!:=-]|`{3}|~{3})")
 _SPAN = re.compile(r"(?<!`)(`{1,9})(?!`).{1,2000}?(?<!`)\1(?!`)")
 _ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
 _NUMBER = re.compile(r"[\d ]{1,9}\Z")
@@ -92,10 +99,10 @@ class _Opened:
 
 def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]) -> str:
     """Return Markdown without extensions; `render` returns the HTML of a title."""
-    lines = list(_fence_highlights(markdown.split("\n")))
+    lines = list(_fence_formulas(list(_fence_highlights(markdown.split("\n")))))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
-    placed = _place_footnotes(list(_remove_modules(lines)))
-    return "\n".join(_clean_lines(_unfold(placed, render), left_out))
+    moved = _move_footnotes(_remove_modules(lines))
+    return "\n".join(_clean_lines(_unfold(moved, render), left_out))
 
 
 def count_shortcodes(body: str) -> tuple[LeftOut, ...]:
@@ -129,8 +136,37 @@ def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
         mark = None if is_code else _HIGHLIGHT.match(line)
         if mark is not None and at <= last and bool(mark[1]) is is_open:
             is_open = not is_open
-            line = f"{_FENCE_OF_HIGHLIGHT}{mark[2] or ''}"
+            line = f"{_LONG_FENCE}{mark[2] or ''}"
         yield line
+
+
+def _fence_formulas(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines with formulas of several lines as fenced code: they are not Markdown."""
+    marked = list(mark_code(lines))
+    fence, end = "", 0
+    for at, (line, is_code) in enumerate(marked):
+        begin = None if is_code or fence else _FORMULA.match(line)
+        if begin is not None and (end := _find_end(marked, at + 1, begin[2])):
+            fence = f"{begin[1]}{_LONG_FENCE}"
+            yield f"{fence}math"
+        yield line
+        if fence and at == end:
+            yield fence
+            fence = ""
+
+
+def _find_end(marked: Sequence[tuple[str, bool]], begin: int, opening: str) -> int:
+    """Return the number of the line that ends a formula, or 0; its text follows an empty line."""
+    closing = "$$" if opening == "$$" else opening.replace("[", "]").replace("begin", "end")
+    is_alone = marked[begin - 1][0].strip() == opening
+    if not is_alone and begin > 1 and marked[begin - 2][0].strip():
+        return 0
+    for at, (line, is_code) in enumerate(marked[begin : begin + _MOST_LINES_OF_FORMULA], begin):
+        if is_code or not (is_alone or line.strip()):
+            break
+        if line.rstrip(" \t\r.,;").endswith(closing):
+            return at
+    return 0
 
 
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:
@@ -165,71 +201,22 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
         yield line
 
 
-def _take_footnotes(lines: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the lines of each footnote by name, and all other lines.
-
-    Continuation lines of a footnote are indented. A footnote without a reference stays where it is.
+def _move_footnotes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines with the footnotes at the end, where readers see them; their further lines
+    are indented.
     """
-    referred = {name for line in lines if not _FOOTNOTE.match(line) for name in _find_marks(line)}
-    footnotes: dict[str, list[str]] = {}
-    others: list[str] = []
-    current: list[str] | None = None
+    footnotes: list[str] = []
+    is_open = False
     for line, is_code in mark_code(lines):
-        if current is not None and _continues(current[-1], line):
-            current.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
-            continue
-        current = None
         match = None if is_code else _FOOTNOTE.match(line)
-        if match is None:
-            others.append(line)
-            continue
-        is_first = match[1] in referred and match[1] not in footnotes
-        current = footnotes.setdefault(match[1], []) if is_first else others
-        current += ["", f"\\[{match[1]}] {line[match.end() :]}"]
-    return footnotes, others
-
-
-def _continues(before: str, line: str) -> bool:
-    """Return whether a line continues a footnote, given the line before it."""
-    if not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT)):
-        return True
-    begins_block = _BLOCK_BEGIN.match(line) or ITEM.match(line) or _FOOTNOTE.match(line)
-    return bool(before.strip()) and begins_block is None
-
-
-def _place_footnotes(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines with each footnote after the paragraph, item or table that refers to it."""
-    footnotes, lines = _take_footnotes(lines)
-    waiting: list[str] = []
-    was_code = False
-    indent = 0
-
-    def write() -> Iterator[str]:
-        while waiting:
-            note = footnotes.pop(waiting.pop(0), [])
-            waiting.extend(name for line in note for name in _find_marks(line))
-            yield from (f"{' ' * indent}{line}" if line.strip() else "" for line in [*note, ""])
-
-    for line, is_code in mark_code(lines):
-        item = ITEM.match(line)
-        if not was_code and (is_code or not line.strip() or item or line.startswith("#")):
-            yield from write()
-        was_code = is_code
-        if not is_code and line.strip():
-            indent = item.end() if item is not None else _count_indent(line)
-            waiting += (name for name in _find_marks(line) if name in footnotes)
-        yield line
-        if not is_code and line.startswith("#"):
-            yield from write()
-    yield from ("",) if footnotes or waiting else ()
-    waiting += footnotes
-    indent = 0
-    yield from write()
-
-
-def _find_marks(line: str) -> list[str]:
-    """Return the names of the footnotes to which a line outside of code refers."""
-    return FOOTNOTE_MARK.findall(_blank_code(line)) if "[^" in line else []
+        is_further = not line.strip() or line.startswith(("\t", " " * _FOOTNOTE_INDENT))
+        is_open = match is not None or (is_open and is_further)
+        if match is not None:
+            footnotes += ("", f"\\[{match[1]}] {line[match.end() :]}")
+        elif is_open:
+            footnotes.append(_dedent(line.expandtabs(_FOOTNOTE_INDENT), _FOOTNOTE_INDENT))
+        yield "" if is_open else line
+    yield from footnotes
 
 
 def _cut_comments(line: str, *, is_comment: bool) -> tuple[str, bool]:

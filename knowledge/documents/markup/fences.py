@@ -47,6 +47,12 @@ def describe_code(language: str, options: Mapping[str, str]) -> str:
     return f'{language} title="{caption}"' if caption else language
 
 
+def name_object(argument: str, options: Mapping[str, str]) -> str:
+    """Return what a directive describes, such as a setting, with its type and value."""
+    named = ((name, options.get(name)) for name in ("type", "value", "default"))
+    return ", ".join(filter(None, (argument, *(f"{name}: {text}" for name, text in named if text))))
+
+
 def write_code(info: str, code: str) -> str:
     """Return code as an element for the HTML reader, with the info string of its fence."""
     return f'<pre data-info="{escape(info)}">\n{escape(code)}</pre>\n'

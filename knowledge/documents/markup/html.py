@@ -15,6 +15,7 @@ from knowledge.documents.front_matter import list_keywords
 from knowledge.documents.markup.controls import (
     name_icons,
     place_tabs,
+    show_alternatives,
     write_form_values,
     write_symbols,
 )
@@ -52,6 +53,7 @@ _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _LONGEST_ATTRIBUTE = 100_000
+_LONGEST_OUTER_TERM = 40
 _DEEPEST_IN_LINK = 5
 _DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
@@ -75,6 +77,8 @@ _OTHERS = "nav footer hgroup menu form fieldset option optgroup dialog svg text"
 _BLOCKS = "p caption figcaption summary legend address hr center tr td th"
 _BREAKS = frozenset(f"{_CONTAINERS} {_OTHERS} {_BLOCKS}".split())
 _LISTS = frozenset({"ul", "ol"})
+_ENDS_OF_TERM = frozenset(".,:;!?")
+_DEFINITIONS = frozenset({"dl", "dt", "dd"})
 _TICKS = re.compile("`+")
 _CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
@@ -127,6 +131,9 @@ class BlockWriter:
         self._markers: list[str] = []
         self._place: str | None = None
         self._term = ""
+        self._repeated = ""
+        # The terms of the definition that is open in each list.
+        self._terms: list[str] = []
 
     def enter(self, node: LexborNode) -> bool:
         """Handle the start of an element; return whether to visit its children."""
@@ -164,12 +171,10 @@ class BlockWriter:
         self._struck -= _is_struck(node)
         if tag in _HEADINGS:
             self._heading(node, _HEADINGS[tag])
-        elif tag == "dt" and not self._markers and (term := self._line()):
-            self._term = f"{self._term}, {term}" if self._term else term
+        elif tag in _DEFINITIONS:
+            self._end_definition(tag)
         elif tag in _BREAKS or tag == "li":
             self.flush()
-        if tag == "dl":
-            self._end_term()
         if tag in _LISTS and self._lists:
             self._lists.pop()
         if tag == "li" and self._markers:
@@ -182,8 +187,8 @@ class BlockWriter:
         if not text:
             self._write(Block(BlockKind.TEXT, "") if self._pictures else None)
         elif not self._markers:
-            term, self._term = self._term, ""
-            mark = ":" if term[-1:].isalnum() else ""
+            term, self._term, self._repeated = self._term or self._repeated, "", ""
+            mark = "" if term[-1:] in _ENDS_OF_TERM else ":"
             text = f"{term}{mark} {text}" if term else text
             is_link = is_link and not term
             self._write(Block(BlockKind.TEXT, text, is_link=is_link, is_paragraph=True))
@@ -207,6 +212,9 @@ class BlockWriter:
         if (script := _find_script(node)) is not None:
             self._scripts.append(script)
         self._struck += _is_struck(node)
+        self._begin_part(node, tag)
+
+    def _begin_part(self, node: LexborNode, tag: str) -> None:
         if tag in _LISTS:
             step = -1 if tag == "ol" and "reversed" in node.attributes else 1
             first = 1 if step > 0 else sum(child.tag == "li" for child in node.iter())
@@ -215,6 +223,12 @@ class BlockWriter:
             self._markers.append(self._next_marker(node))
         elif tag == "br":
             self._text.append(Span(_HELD_BREAK))
+        elif tag == "dl":
+            self._terms.append("")
+        elif tag == "dd":
+            # Each definition has its term, also the second one.
+            self._term = self._term or "".join(self._terms[-1:])
+            self._terms[-1:] = [self._term]
 
     def _next_marker(self, node: LexborNode) -> str:
         before, step = self._lists[-1] if self._lists else (0, 1)
@@ -228,6 +242,19 @@ class BlockWriter:
         names += (name for name in (stated.get("class") or "").split() if name in NUMBERINGS)
         label = write_number(number, next(filter(None, names), ""))
         return f"{label}." if label else "-"
+
+    def _end_definition(self, tag: str) -> None:
+        if tag == "dt" and not self._markers:
+            if term := self._line():
+                outer = self._terms[-2] if len(self._terms) > 1 else ""
+                before = self._term or (outer if len(outer) <= _LONGEST_OUTER_TERM else "")
+                self._term = f"{before}, {term}" if before else term
+            return
+        self.flush()
+        if tag == "dl":
+            self._end_term()
+            self._terms[-1:] = []
+        self._repeat_term(is_open=tag == "dl")
 
     def _table(self, node: LexborNode) -> None:
         caption = node.css_first("caption")
@@ -259,9 +286,16 @@ class BlockWriter:
         if term:
             self._written.append(Block(BlockKind.TEXT, term))
 
+    def _repeat_term(self, *, is_open: bool = True) -> None:
+        """Repeat the label of a box or tab, if it is open, with its text after other content."""
+        term = "".join(self._terms[-1:]) if is_open else ""
+        self._repeated = term if len(term) <= _LONGEST_OUTER_TERM else ""
+
     def _write(self, block: Block | None) -> None:
         if block is not None:
             self._end_term()
+            if block.kind in (BlockKind.CODE, BlockKind.TABLE):
+                self._repeat_term()
             pictures, self._pictures = tuple(self._pictures), []
             self._written.append(replace(block, pictures=pictures) if pictures else block)
             self._place = None
@@ -280,9 +314,10 @@ def read(
     text = _SERVER_CODE.sub("", text)
     refuse_depth(text)
     tree = LexborHTMLParser(text)
-    name_icons(tree)
+    show_alternatives(tree)
+    unnamed = name_icons(tree)
     write_symbols(tree)
-    left_out = remove_hidden(tree, find_file, is_book=is_book)
+    left_out = (*unnamed, *remove_hidden(tree, find_file, is_book=is_book))
     place_tabs(tree)
     ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
@@ -312,9 +347,10 @@ def read_fragment(markup: str) -> Fragment:
     """
     refuse_depth(markup)
     tree = LexborHTMLParser(markup)
-    name_icons(tree)
+    show_alternatives(tree)
+    unnamed = name_icons(tree)
     write_symbols(tree)
-    left_out = remove_hidden(tree)
+    left_out = (*unnamed, *remove_hidden(tree))
     place_tabs(tree)
     write_form_values(tree)
     _remove(tree, _UNREAD)
@@ -649,4 +685,5 @@ def _is_layout(table: LexborNode) -> bool:
 
 
 def _span(node: LexborNode, name: str) -> int:
-    return max(1, read_number(node.attributes.get(name), 1))
+    number = read_number(node.attributes.get(name), 1)
+    return 100_000 if number == 0 and name == "rowspan" else max(1, number)

@@ -1,7 +1,7 @@
 """Reads Markdown and MDX: markdown-it generates HTML, which is read by the HTML reader.
 
-Supported are CommonMark, tables, directives and roles of MyST, attributes (`{ #id .class }`),
-fields and links of Obsidian, and what `extensions` rewrites. No code is run.
+Supported are CommonMark, tables, directives and roles of MyST, attributes (`{ #id .class }`), and
+what `extensions` rewrites. No code is run.
 """
 
 import re
@@ -9,7 +9,6 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from html import escape
-from itertools import takewhile
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -29,7 +28,7 @@ from knowledge.documents.markup.extensions import (
     name_component,
     rewrite,
 )
-from knowledge.documents.markup.fences import describe_code, take_options, write_code
+from knowledge.documents.markup.fences import describe_code, name_object, take_options, write_code
 from knowledge.documents.markup.html import Fragment, read_fragment
 from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
@@ -47,11 +46,8 @@ _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,
 _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
-_ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-([\w-]{1,60}):[ \t]?")
 # Exports of databases state the fields of a page in lines.
 _LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}::?[ \t][^\n]++(?:\n|\Z)){2,}+")
-_BREAKS = frozenset({"softbreak", "hardbreak"})
-_NEAR = 20
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
 _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
@@ -69,33 +65,6 @@ _FENCE_LABEL = re.compile(
 _FENCE_WORD = re.compile(
     r"(?!(?:(?:show|no)LineNumbers|noInline|live|npm2yarn|expandable|twoslash)\Z)\w[\w./-]*\Z"
 )
-# Docusaurus removes comments that highlight lines, unless the fence states numbers of lines.
-_LINE_NUMBERS = re.compile(r"\{[\d, -]+\}")
-_HIGHLIGHTING = re.compile(
-    r"^[ \t]{0,80}(?://|/\*|--|;;|['%]|REM\b|\(\*|<!--|\{/\*|#)[ \t]{0,9}"
-    r"highlight-(?:next-line|start|end)[ \t]{0,9}(?:\*/\}?|-->|\*\))?[ \t]{0,9}(?:\n|\Z)",
-    re.MULTILINE,
-)
-_WITH_COMMENTS = ("", "md", "mdx", "markdown")
-# VitePress does the same with comments at the end of a line, except those of changed lines.
-_LINE_MARK = re.compile(
-    r"[ \t]{0,9}(?://|/\*|<!--|#|--|;)[ \t]{0,9}\[!code [a-z][^\[\]\n]{0,60}\]"
-    r"[ \t]{0,9}(?:\*/|-->)?[ \t]{0,9}$",
-    re.MULTILINE,
-)
-# Fields, embedded files, identifiers of blocks and comments of Obsidian.
-_INLINE_FIELD = re.compile(
-    r"\[([^\W_][\w -]{0,60})::[ \t]+((?:[^\[\]\n]|\[\[[^\[\]\n]{1,200}\]\]){1,300})\]"
-    r"|(?<=\()([^\W_][\w -]{0,60})::[ \t]+(?=[^()\n]{1,300}\))"
-)
-_FIELD_LINE = re.compile(r"^[\w*_ -]{0,60}[\w*]::[ \t]", re.MULTILINE)
-_EMBEDDED = re.compile(r"!\[\[([^\[\]|#\n]{1,300})([^\[\]|\n]{0,300})(?:\|[^\[\]\n]{0,300})?\]\]")
-_NOTE_LINK = re.compile(
-    r"(?<!!)\[\[(?:[^\[\]|\n]{1,300}\|([^\[\]|\n]{1,300})"
-    r"|#{0,2}([^\W\d][^\[\]|\n,=\"'(){}$]{0,300}))\]\]"
-)
-_PICTURE_NAME = re.compile(r".*\.(?:png|jpe?g|gif|webp|svg|bmp|avif)\Z", re.IGNORECASE)
-_BLOCK_NAME = re.compile(r"(?:(?<=\s)|\A)\^(?=[\d-]*[A-Za-z]|\d{6}\Z)[A-Za-z0-9-]{3,60}\s*\Z")
 _LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
 _MOST_INNER = 5000
 _COMPONENT = re.compile(r"<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?/?>")
@@ -106,6 +75,15 @@ _UNSHOWN = re.compile(
 )
 
 _TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
+
+# Formulas of KaTeX and MathJax. A dollar sign between words may be an amount or a variable.
+_FORMULA = re.compile(
+    r"\$\$(?:[^$`\\]|\\.){1,2000}\$\$"
+    r"|(?<![\w$])\$(?![\s$])(?:(?!\*\*|\]\()[^$`\\]|\\.){1,500}(?<!\s)\$(?![\w$])"
+    r"|\\\((?=[^\n)]{0,200}(?:(?<!\\)[_^*]|\\[a-z]))(?:[^`\\]|\\[^()]){1,500}\\\)"
+    r"|\\\[(?=[^\n\]]{0,200}(?:(?<!\\)[_^*]|\\[a-z]))(?:[^`\\]|\\[^\[\]]){1,2000}\\\]",
+    re.DOTALL,
+)
 
 
 class _Writer(RendererHTML):
@@ -128,16 +106,10 @@ class _Writer(RendererHTML):
         if env.get("is_mdx"):
             content = _TEXT_EXPRESSION.sub(r"\2", content)
         content = _ATTRIBUTES.sub("", FOOTNOTE_MARK.sub(r"[\1]", content))
-        content = _NOTE_LINK.sub(
-            lambda link: link[1] or link[2].replace("#", " > "),
-            _INLINE_FIELD.sub(r"\1\3: \2", content),
-        )
-        rest = takewhile(lambda token: token.type not in _BREAKS, tokens[idx + 1 : idx + _NEAR])
-        is_last = not any(token.content.strip() for token in rest)
-        content = _write_icons(
-            _BLOCK_NAME.sub("", content) if is_last else content, is_last=is_last
-        )
-        return _EMBEDDED.sub(partial(_write_embedded, env=env), escape(content))
+        return escape(content)
+
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+        return escape(tokens[idx].content)
 
     def code_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
@@ -160,7 +132,7 @@ class _Writer(RendererHTML):
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
-            return write_code(_describe_fence(info), _remove_marks(info, content))
+            return write_code(_describe_fence(info), content)
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
@@ -244,6 +216,7 @@ def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
         parser.inline.ruler.at("emphasis", _read_emphasis)
     else:
         parser.disable("emphasis")
+    parser.inline.ruler.before("escape", "formula", _read_formula)
     parser.core.ruler.at("inline", _parse_inline)
     return parser
 
@@ -261,6 +234,17 @@ def _read_emphasis(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _read_formula(state: StateInline, silent: bool) -> bool:
+    """Read a formula, which is not Markdown: it is shown as its author wrote it."""
+    match = _FORMULA.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
+
+
 def _parse_inline(state: StateCore) -> None:
     """Parse the text of each block in parts, so that the search for a closing bracket is limited to
     one part.
@@ -271,7 +255,7 @@ def _parse_inline(state: StateCore) -> None:
         for part in _split(token.content) if token.type == "inline" else ():
             children: list[Token] = []
             parser.inline.parse(part, parser, state.env, children)
-            if _LABELLED_LINES.fullmatch(token.content) or _FIELD_LINE.search(token.content):
+            if _LABELLED_LINES.fullmatch(token.content):
                 breaks = (child for child in children if child.type == "softbreak")
                 for child in breaks:
                     child.type = "hardbreak"
@@ -293,19 +277,6 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _write_icons(content: str, *, is_last: bool) -> str:
-    """Return a text without icons before words; those that stand for words are named."""
-    if ":" not in content:
-        return content
-    parts = _ICON.split(content)
-    for at in range(len(parts) - 1, -1, -1):
-        if at % 2:
-            parts[at] = f"{parts[at].replace('-', ' ')} " if is_last else ""
-        else:
-            is_last = is_last and not any(map(str.isalnum, parts[at]))
-    return "".join(parts)
-
-
 def _find_role(tokens: Sequence[Token], idx: int) -> str:
     """Return the role before inline code, such as `{ref}`, or an empty string."""
     is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
@@ -322,22 +293,6 @@ def _describe_fence(info: str) -> str:
         words = [word.strip("{}.,") for word in words if word.strip("{}.,")][:1]
     language = [] if _FENCE_LABEL.match(info) else [word.partition("{")[0] for word in words[:1]]
     return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
-
-
-def _remove_marks(info: str, code: str) -> str:
-    """Return code without the comments that only say how to show its lines."""
-    if info.partition(" ")[0] not in _WITH_COMMENTS and _LINE_NUMBERS.search(info) is None:
-        code = _HIGHLIGHTING.sub("", code)
-    return _LINE_MARK.sub("", code)
-
-
-def _write_embedded(match: re.Match[str], env: _Env) -> str:
-    """Write a picture that is embedded by its name; other files are left out."""
-    if _PICTURE_NAME.match(match[1]):
-        return f'<img src="{match[1]}" alt="">'
-    left_out = env.get("left_out", LeftOutCounts())
-    left_out.add("embedded file", "other files are not included", name=match[1])
-    return ""
 
 
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
@@ -358,7 +313,7 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
         caption = _write_html(body, inside)
         figure = f'<figure><img src="{escape(argument)}" alt="{alt}">'
         return f"{figure}<figcaption>{caption}</figcaption></figure>\n" if caption else figure
-    return _write_html(f"{argument}\n\n{body}", inside)
+    return _write_html(f"{name_object(argument, options)}\n\n{body}", inside)
 
 
 def _write_list_table(caption: str, body: str, env: _Env) -> str:

@@ -5,7 +5,6 @@ configuration file is read. Unknown roles and directives (those of documentation
 read as their text.
 """
 
-import ast
 import io
 import re
 import textwrap
@@ -16,7 +15,7 @@ from functools import partial
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import MissingExtraError, WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.markup.fences import describe_code, take_options, write_code
+from knowledge.documents.markup.fences import describe_code, name_object, take_options, write_code
 from knowledge.documents.page import LeftOutCounts, Page, first_heading
 
 try:
@@ -161,23 +160,19 @@ def _read_directive(
         argument = ""
     if name in _VERSION_NOTES:
         argument = f"{name} {argument}"
-    return list(_parse(f"{argument}\n\n{body}", left_out, depth + 1, definitions).children)
+    described = name_object(argument, options)
+    return list(_parse(f"{described}\n\n{body}", left_out, depth + 1, definitions).children)
 
 
 def _check_tags(expression: str) -> bool:
     """Return whether the tags of an `only` directive hold for HTML, like `html and not latex`."""
-    try:
-        return _check_tag(ast.parse(expression, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-
-
-def _check_tag(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _check_tag(node.operand)
-    if isinstance(node, ast.BoolOp):
-        return (any if isinstance(node.op, ast.Or) else all)(map(_check_tag, node.values))
-    return isinstance(node, ast.Name) and node.id in _TAGS
+    return any(
+        all(
+            (tag.removeprefix("not ").strip() in _TAGS) is not tag.startswith("not ")
+            for tag in tags
+        )
+        for tags in (part.split(" and ") for part in expression.strip("() ").split(" or "))
+    )
 
 
 def _write_code(info: str, text: str) -> nodes.raw:
@@ -190,6 +185,9 @@ def _simplify(tree: nodes.document) -> None:
         names = (name for name in code["classes"] if name not in ("code", "highlight"))
         if not isinstance(code, nodes.comment | nodes.raw):
             code.parent.replace(code, _write_code(next(names, ""), code.astext()))
+    for formula in list(tree.findall(nodes.math)):
+        # docutils fails at formulas that it cannot convert to MathML.
+        formula.parent.replace(formula, nodes.literal("", formula.astext()))
     for span in tree.findall(nodes.literal):
         span["classes"] = ["code"]
     for classifier in tree.findall(nodes.classifier):

@@ -99,6 +99,16 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          "Linux\n\nB9.\n\nWindows\n\nC7."),
         ('<ul role="tablist"><li role="tab">Linux</li></ul><p>No panel.</p>',
          "- Linux\n\nNo panel."),
+        ('<input type="radio" id="a" checked><input type="radio" id="b"><div><label for="a">npm'
+         '</label><label for="b">yarn</label></div><div><p>B9.</p><p>C7.</p></div>',
+         "npm\n\nB9.\n\nyarn\n\nC7."),
+        ('<div><input type="checkbox" id="c" checked><label for="c">Insured</label></div>'
+         '<meter value="3" max="5"></meter> <progress value="70">70 %</progress>',
+         "☒ Insured\n\n3/5 70 %"),
+        ("<dl><dt>Size</dt><dd>3 cm</dd><dd>4 cm</dd><dt>Linux</dt><dd><dl><dt>x86</dt><dd>5 GB"
+         "<pre>run</pre>6 GB</dd><dt>ARM</dt><dd>7 GB</dd></dl></dd></dl>8 GB",
+         "Size: 3 cm\n\nSize: 4 cm\n\nLinux, x86: 5 GB\n\n```\nrun\n```\n\nLinux, x86: 6 GB\n\n"
+         "Linux, ARM: 7 GB\n\n8 GB"),
         ("<pre><code><span>a</span><br><span>  b</span><br></code></pre>", "```\na\n  b\n```"),
     ],
 )  # fmt: skip
@@ -114,3 +124,37 @@ def test_icons_with_names_are_the_values_of_their_cells() -> None:
     page = html.read(f"<table><tr><td>Export</td>{cells}</tr></table>".encode(), "a.html")
 
     assert "| Export | no | ![yes] | part | text |" in page.content
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ('<i class="fa fa-check text-success"></i>', "check"),
+        ('<i class="fas fa-times" aria-hidden="true"></i>', "times"),
+        ('<span class="icon-check"></span>', "check"),
+        ('<i class="material-icons" aria-hidden="true">close</i>', "close"),
+        ('<i class="fa fa-check" aria-hidden="true"></i> <span class="sr-only">Yes</span>', "Yes"),
+        ('<span aria-hidden="true">✗</span><span class="visually-hidden">No</span>', "✗"),
+        ('<span aria-hidden="true">5</span>', "5"),
+        (
+            '<span class="offscreen">$1.99</span><span aria-hidden="true">$1<b>99</b></span>',
+            "$1.99",
+        ),
+        ('<img class="emoji" src="x.png" alt="✅">', "✅"),
+        ('<img src="data:," alt="-">5', "5"),
+        ('<img class="emoji" src="x.png" alt=":x:"> 5 kg', ":x: 5 kg"),
+    ],
+)
+def test_a_cell_has_the_sign_that_a_person_sees_in_it(cell: str, shown: str) -> None:
+    page = html.read(f"<table><tr><td>A</td><td>{cell}</td></tr></table>".encode(), "a.html")
+
+    assert f"| A | {shown} |" in page.content
+    assert page.left_out == ()
+
+
+def test_icons_without_a_name_are_reported() -> None:
+    body = b"<table><tr><td>A</td><td><svg><path d='M0'/></svg></td><td><i></i></td></tr></table>"
+
+    (left_out,) = html.read(body, "a.html").left_out
+
+    assert (left_out.what, left_out.count) == ("icon", 2)

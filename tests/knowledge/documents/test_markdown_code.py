@@ -3,7 +3,6 @@
 import re
 from html import escape
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -98,25 +97,3 @@ def test_brackets_and_entities_in_prose_are_shown_as_a_person_sees_them(text: li
     (block,) = markdown.blocks_of(f"Value {escape(seen)} end.")
 
     assert block.text == f"Value {seen} end."
-
-
-@pytest.mark.parametrize(
-    ("info", "code", "shown"),
-    [
-        ("js", "// highlight-next-line\na()", "js\na()"),
-        ("jsx title='a'", "{/* highlight-end */}\n  <b>", "jsx title='a'\n  <b>"),
-        ("py showLineNumbers=5", "# highlight-next-line\nx = {1,3}", "py\nx = {1,3}"),
-        ("js {1,3-5} showLineNumbers", "// highlight-start\na()", "js\n// highlight-start\na()"),
-        ("", "// highlight-start\na()", "\n// highlight-start\na()"),
-        ("md", "<!-- highlight-end -->\nx", "md\n<!-- highlight-end -->\nx"),
-        ("js", "x // highlight-start", "js\nx // highlight-start"),
-        ("js", "a // [!code highlight]\nb # [!code --]", "js\na\nb # [!code --]"),
-        ("js", "a[!code]", "js\na[!code]"),
-    ],
-)  # fmt: skip
-def test_comments_that_only_highlight_lines_of_code_are_not_shown(
-    info: str, code: str, shown: str
-) -> None:
-    (block,) = markdown.blocks_of(f"```{info}\n{code}\n```")
-
-    assert block.text == f"```{shown}\n```"

@@ -96,3 +96,11 @@ def test_substitutions_classes_and_classifiers_are_read_as_sphinx_shows_them() -
         "f(x)", "From 3.12 on, see PEP 8.", "Decoder(*, strict=True)", "It decodes.",
         "size : int: In bytes.",
     ]  # fmt: skip
+
+
+def test_formulas_are_shown_as_written_and_settings_with_their_values() -> None:
+    text = r"An area :math:`x_1 * y \\ z`." + "\n\n.. confval:: size\n   :default: 5\n\n   Text.\n"
+
+    assert [block.text for block in blocks(text)] == [
+        r"An area `x_1 * y \\ z`.", "size, default: 5", "Text.",
+    ]  # fmt: skip

@@ -15,14 +15,14 @@ def read(folder: Path, name: str = "a.md") -> tuple[str, list[str]]:
 
 def test_a_snippet_is_put_in_its_place_with_the_indent_of_its_marker(tmp_path: Path) -> None:
     (tmp_path / "code.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "a.md").write_text('- Step\n\n    --8<-- "code.txt:2:3"\n\n{* code.txt hl[1] *}\n')
+    (tmp_path / "a.md").write_text('- Step\n\n    --8<-- "code.txt:2:3"\n\n{!code.txt!}\n')
 
     assert read(tmp_path) == ("- Step\n\n    two\n    three\n\none\ntwo\nthree\n", [])
 
 
-def test_a_block_of_snippets_and_a_section_of_one(tmp_path: Path) -> None:
+def test_a_section_of_a_snippet(tmp_path: Path) -> None:
     (tmp_path / "part.txt").write_text("x\n# --8<-- [start:mid]\ny\n# --8<-- [end:mid]\nz\n")
-    (tmp_path / "a.md").write_text("--8<--\npart.txt:mid\n--8<--\n")
+    (tmp_path / "a.md").write_text('--8<-- "part.txt:mid"\n')
 
     assert read(tmp_path) == ("y\n", [])
 
@@ -44,22 +44,15 @@ def test_a_path_outside_the_folder_or_hidden_is_never_read(tmp_path: Path, refer
     assert warnings == [reference]
 
 
-def test_a_braced_file_is_code_in_its_language_and_only_the_stated_lines(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("import a\n# A comment\nx = 1\ny = 2\n")
-    (tmp_path / "a.md").write_text("{* app.py ln[1:2,4] hl[2] *}\n")
-
-    assert read(tmp_path) == ("```py\nimport a\n# A comment\ny = 2\n```\n", [])
-
-
 def test_a_file_of_the_repository_outside_the_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     folder = tmp_path / "docs" / "en"
     folder.mkdir(parents=True)
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "app.py").write_text("x = 1\n")
-    (folder / "a.md").write_text("{* ../../src/app.py *}\n")
+    (folder / "a.md").write_text("{!../../src/app.py!}\n")
 
-    assert read(folder) == ("```py\nx = 1\n```\n", [])
+    assert read(folder) == ("x = 1\n", [])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +67,7 @@ def test_hidden_restricted_and_outside_files_are_never_read(tmp_path: Path, name
     file = top / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("secret")
-    (folder / "a.md").write_text(f"Text.\n\n{{* ../{name} *}}\n")
+    (folder / "a.md").write_text(f"Text.\n\n{{!../{name}!}}\n")
 
     assert read(folder) == ("Text.\n\n", [f"../{name}"])
 
@@ -96,7 +89,7 @@ async def test_a_page_includes_only_what_all_of_its_readers_may_read(desk: Desk)
 
 async def test_many_files_that_are_missing_are_one_note(desk: Desk) -> None:
     for number in range(20):
-        desk.write(f"{number}.md", f"# A\n\nText.\n\n{{* ../src/{number}.py *}}\n")
+        desk.write(f"{number}.md", f"# A\n\nText.\n\n{{!../src/{number}.py!}}\n")
 
     result = await desk.ingest()
 
@@ -119,7 +112,7 @@ async def test_a_page_whose_snippet_changed_is_read_again(desk: Desk) -> None:
 @pytest.mark.parametrize("name", ["secrets.ini", "id_rsa", "server.key", "app.conf", ".npmrc"])
 def test_a_file_that_is_no_text_of_a_documentation_is_never_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("secret")
-    (tmp_path / "a.md").write_text(f"{{* {name} *}}\n\n```{{literalinclude}} {name}\n```\nEnd.\n")
+    (tmp_path / "a.md").write_text(f"{{!{name}!}}\n\n```{{literalinclude}} {name}\n```\nEnd.\n")
 
     text, warnings = read(tmp_path)
 
@@ -174,8 +167,8 @@ async def test_included_code_is_quoted_as_code(desk: Desk) -> None:
 
 
 def test_code_is_not_searched_for_further_snippets(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("{* b.txt *}\n```\n")
+    (tmp_path / "a.py").write_text("{!b.txt!}\n```\n")
     (tmp_path / "b.txt").write_text("other")
     (tmp_path / "a.md").write_text("```{literalinclude} a.py\n```\n")
 
-    assert read(tmp_path) == ("````py\n{* b.txt *}\n```\n````\n", [])
+    assert read(tmp_path) == ("````py\n{!b.txt!}\n```\n````\n", [])

@@ -165,17 +165,28 @@ def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
     assert any("Posten" in word for word in texts)
 
 
-def test_a_comparison_below_text_of_the_sender_is_no_quotation() -> None:
+def test_a_comparison_keeps_its_sign_although_it_looks_like_a_quotation() -> None:
+    text = "Rates:\n> 100 kg: 1240\n>= €500: on request\n\nLimit:\n\n> 3 boxes\n"
+    shown = ["Rates:", "> 100 kg: 1240", ">= €500: on request", "Limit:", "> 3 boxes"]
+
+    for keeps_quotations in (True, False):
+        data = bytes(message("Rates", text))
+        page = mail.read(data, "a.eml", keeps_quotations=keeps_quotations)
+        assert [block.text for block in page.blocks[2:]] == shown
+        assert page.left_out == ()
+
+
+def test_text_around_an_older_quotation_stays_below_its_author() -> None:
     text = (
-        "Rates:\n> 100 kg: 1240\n>= €500: on request\n\n> 3 days?\n\n"
-        "Dne 1.2.2026 v 10:20 napsal Jan:\n> 12 kusů?\n\nAno.\n> 1) Termín?\nZítra.\n"
+        "Agreed.\n\nOn Tue, 5 May 2026, Ann wrote:\n> It costs 5.\n>\n"
+        "> On Mon, 4 May 2026, Bob wrote:\n> > It costs 6.\n> >\n> > > 3 boxes\n>\n> Not 7.\n"
     )
 
-    page = mail.read(bytes(message("Rates", text)), "a.eml")
+    page = mail.read(bytes(message("Re: Rates", text)), "a.eml")
 
     assert [block.text for block in page.blocks[2:]] == [
-        "Rates:\n> 100 kg: 1240\n>= €500: on request", "> 3 days?",
-        "Dne 1.2.2026 v 10:20 napsal Jan:", "> 12 kusů?", "Ano.", "> 1) Termín?", "Zítra.",
+        "Agreed.", "On Tue, 5 May 2026, Ann wrote", "It costs 5.", "On Mon, 4 May 2026, Bob wrote",
+        "It costs 6.", "> 3 boxes", "On Tue, 5 May 2026, Ann wrote", "Not 7.",
     ]  # fmt: skip
 
 

@@ -253,8 +253,8 @@ def test_conditions_of_asciidoc_are_applied_and_excluded_parts_are_named() -> No
         "a.adoc",
         "= A\n:pro:\n:version: 2\n:!beta:\nifndef::dir[:dir: img]\n\nUp to\nifdef::pro+dir[100]\n"
         "ifndef::pro[10]\nusers in {dir}.\n\n. One\n\nifdef::backend-html5[]\n. Two\nendif::[]\n\n"
-        '. Three\n\nifeval::["{version}" == "2"]\n----\nx\nifdef::beta,web[]\ny\nendif::[]\n----\n'
-        "endif::[]\nifeval::[{unknown} > 3]\nifdef::pro[]\nNo.\nendif::pro[]\nendif::[]\n"
+        ". Three\n\n----\nx\nifdef::beta,web[]\ny\nendif::[]\n----\n"
+        "ifeval::[{unknown} > 3]\nifdef::pro[]\nNo.\nendif::pro[]\nendif::[]\n"
         "\\ifdef::x[y]\n",
     )
 
@@ -543,6 +543,13 @@ def test_lines_of_fields_stay_lines_and_wrapped_prose_is_joined() -> None:
 
     assert read("a.md", fields).content == fields
     assert read("a.md", "Note: it\nis wrapped").content == "Note: it is wrapped"
+
+
+def test_attributes_are_filled_in_code_of_asciidoc_that_says_so() -> None:
+    code = '[source,xml,subs="{}"]\n----\nv{{v}}\n----\n\n'
+    page = read("a.adoc", f":v: 2\n\n{code.format('+attributes')}{code.format('quotes')}")
+
+    assert [block.text for block in page.blocks] == ["```xml\nv2\n```", "```xml\nv{v}\n```"]
 
 
 def test_formulas_of_asciidoc_are_kept_as_written() -> None:
