@@ -7,6 +7,7 @@ A line is removed only if it counts pages or if its text also stands elsewhere i
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from statistics import median
 
@@ -45,6 +46,9 @@ _UNCOUNTED = 20
 """Maximum number of pages before the first one that counts."""
 _LARGER = 1.1
 _LEAST_PAGES = 3
+_LEAST_COLUMNS = 3
+_FURTHEST_ROW = 2.5
+"""Minimum number of columns below a header, and its maximum distance from them, in font sizes."""
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
@@ -71,9 +75,10 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
         for line in page.lines:
             what = kinds.get(id(line))
             is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
-            if what is None or is_first:
+            if is_first:
+                kept.append(_make_running(line, usual))
+            elif what is None:
                 kept.append(line)
-                _make_plain([line] if is_first else (), usual)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)
             shown.add(_bare(line.text))
@@ -98,6 +103,15 @@ def _make_plain(lines: Iterable[Line], size: float) -> None:
         segment.size, segment.is_bold = min(segment.size, size), False
 
 
+def _make_running(line: Line, size: float) -> Line:
+    """Return a line that is no heading, and no row of a table near it."""
+    first, last = line.segments[0], line.segments[-1]
+    whole = replace(first, text=line.text, right=last.right, parts=[], words=[])
+    running = replace(line, segments=[whole], is_running=True)
+    _make_plain([running], size)
+    return running
+
+
 def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
     """Yield the `id` of the lines that occur only at the edge of several pages and are not rows of
     tables.
@@ -109,7 +123,8 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
     places: dict[str, list[Line]] = {}
     inner: set[str] = set()
     for page in pages:
-        edges = {id(line) for line in _edge_lines(page)}
+        heads = {id(line) for line, below in pairwise(page.lines) if _heads_columns(line, below)}
+        edges = {id(line) for line in _edge_lines(page)} - heads
         for line in page.lines:
             if id(line) in edges:
                 places.setdefault(_bare(line.text), []).append(line)
@@ -120,6 +135,16 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
         if len(lines) >= least and key not in inner and _is_running(lines):
             is_same = len({line.text for line in lines}) == 1
             yield from (id(line) for line in lines if is_same or line.size < _LARGER * usual)
+
+
+def _heads_columns(line: Line, below: Line) -> bool:
+    """Return whether each text of a line is above one of the next line, as in a table."""
+    pairs = list(zip(line.segments, below.segments, strict=False))
+    return (
+        len(line.segments) == len(below.segments) >= _LEAST_COLUMNS
+        and 0 < line.base - below.base < _FURTHEST_ROW * line.size
+        and all(one.left < other.right and other.left < one.right for one, other in pairs)
+    )
 
 
 def _is_running(lines: Sequence[Line]) -> bool:

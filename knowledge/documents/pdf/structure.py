@@ -272,7 +272,7 @@ def _join_tables(parts: Iterator[_Lines | TextTable]) -> Iterator[_Lines | TextT
             part = put_columns_in_order(part)
             part = part if before is None else continue_table(before, part)
             before = part
-        else:
+        elif not all(line.is_running for line in part.lines):
             before = None
         yield part
 
