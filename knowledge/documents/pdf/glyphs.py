@@ -47,6 +47,8 @@ names.
 _HYPHEN = 2
 _SPACE_GLYPH = 3
 """The number of the space in TrueType fonts, if nothing else is stated."""
+_LEAST_DRAWN = 0.1
+"""Minimum width and height in points of a glyph that is not a space."""
 _NO_BREAK_SPACE = 0xA0
 _LARGEST_HALF = 0xFFFF
 _NON_JOINER = "\u200c"
@@ -156,17 +158,13 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
     typefaces: dict[int | None, Typeface] = {}
     shapes: dict[int | None, dict[str, Box]] = {}
     codes = _read_codes(text_page)
-    # The codes of a font are no letters if some of them would be control characters.
-    fonts = {_find_font(text_page, at, code) for at, code in enumerate(codes) if code < ord(" ")}
-    unreadable = fonts - {None}
+    unreadable = _list_unreadable(text_page, codes)
     has_space = has_drawn_space = False
     before: tuple[int, float] | None = None
     for index, code in enumerate(codes):
         if 0xD800 <= code < 0xDC00:
             continue
-        is_unreadable = not code or (
-            unreadable and _find_font(text_page, index, code) in unreadable
-        )
+        is_unreadable = not code or index in unreadable
         if not is_unreadable and (
             (code <= ord(" ") and code != _HYPHEN) or code == _NO_BREAK_SPACE
         ):
@@ -229,11 +227,44 @@ def _find_place(
     return x.value + matrix.e, y.value + matrix.f, right + matrix.e
 
 
-def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
-    """Return the address of the font that does not state the meaning of a character, or None."""
-    if code == _SPACE_GLYPH or raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
-        return None
-    return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
+def _list_unreadable(text_page: PdfTextPage, codes: Sequence[int]) -> set[int]:
+    """Return the indexes of the characters whose meaning the file does not state.
+
+    PDFium returns their codes. These are no letters if some of their font would be control
+    characters, or if the file states the meaning of most others of the font.
+    """
+    stated: Counter[int | None] = Counter()
+    unstated: dict[int | None, list[int]] = {}
+    numbered: set[int | None] = {None}
+    for index, (code, font) in enumerate(zip(codes, _list_fonts(text_page), strict=False)):
+        if raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
+            stated[font] += 1
+            continue
+        numbered.update([font] if code < ord(" ") else ())
+        if code != _SPACE_GLYPH or _is_drawn(text_page, index):
+            unstated.setdefault(font, []).append(index)
+    unreadable: set[int] = set()
+    for font, indexes in unstated.items():
+        if font in numbered:
+            unreadable.update(indexes if font else ())
+        elif len(indexes) < stated[font]:
+            unreadable.update(at for at in indexes if codes[at] not in (ord(" "), _NO_BREAK_SPACE))
+    return unreadable
+
+
+def _list_fonts(text_page: PdfTextPage) -> Iterator[int | None]:
+    """Yield the address of the font of each character."""
+    fonts: dict[int | None, int | None] = {}
+    for index in range(text_page.count_chars()):
+        drawn = raw.FPDFText_GetTextObject(text_page, index)
+        if (address := find_address(drawn)) not in fonts:
+            fonts[address] = find_address(raw.FPDFTextObj_GetFont(drawn))
+        yield fonts[address]
+
+
+def _is_drawn(text_page: PdfTextPage, index: int) -> bool:
+    left, bottom, right, top = text_page.get_charbox(index)
+    return bool(min(right - left, top - bottom) > _LEAST_DRAWN)
 
 
 def _find_ligature(

@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from knowledge.documents.pdf.drawn_grids import find_grids
 from knowledge.documents.pdf.drop_caps import join_drop_caps
 from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment, Stroke
 from knowledge.documents.pdf.ruled_tables import take_tables
+from knowledge.documents.pdf.side_by_side import part_unaligned, take_cards
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
     DrawnTable,
@@ -40,11 +42,12 @@ _MOST_SEPARATORS = 2
 
 @dataclass(slots=True)
 class LaidOutPage:
-    """The lines of a page in reading order, with the data that tables need."""
+    """The lines of a page in reading order, if it is clear, with the data that tables need."""
 
     number: int
     text: PageText
     lines: list[Line] = field(default_factory=list)
+    is_unclear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,21 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        segments = take_tables(segments, _remove_frame(text))
-        notes, segments = take_notes(segments, text.rules, EDGE * text.height)
+        grids = find_grids(_remove_frame(text))
+        frames = ((one.lefts[0], one.tops[-1], one.lefts[-1], one.tops[0]) for one in grids)
+        boxes = [*text.boxes, *frames]
+        segments = take_cards(take_tables(segments, grids), boxes)
+        notes, segments = take_notes(segments, boxes, text.rules, EDGE * text.height)
         groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
+    is_unclear = False
     for group in groups:
-        lines += _find_lines_of(group, number)
+        for part, is_unaligned in part_unaligned(group):
+            lines += _find_lines_of(part, number)
+            is_unclear |= is_unaligned
     for note in notes:
         place_note(lines, _find_lines_of(note, number))
-    return LaidOutPage(number, text, lines)
+    return LaidOutPage(number, text, lines, is_unclear)
 
 
 def _remove_frame(text: PageText) -> list[Stroke]:

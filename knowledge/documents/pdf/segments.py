@@ -69,7 +69,9 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     first.hidden_words = visible.hidden_words
     first.unreadable_letters = visible.unreadable_letters
     first.has_pictures = bool(objects.pictures)
-    first.rules = list_rules(objects.boxes, turn, size)
+    matrix = turn_page(turn, size)
+    first.boxes = [matrix.on_rect(*box) for box in objects.boxes]
+    first.rules = list(list_rules(first.boxes))
     strokes = turn_strokes(objects.lines, turn, size)
     first.strokes = [stroke for stroke in strokes if stroke not in struck.get(turn, ())]
     return taken

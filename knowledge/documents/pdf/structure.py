@@ -186,7 +186,8 @@ def _find_heading(
     # A title may be beside its number.
     parts = 2 if is_larger and _NAMED.match(text) else 1
     is_short = len(text) <= _LONGEST_HEADING and len(line.segments) <= parts
-    if not letters or not is_short or line.is_code:
+    is_value = sum(map(str.isdecimal, text)) > len(letters)
+    if not letters or not is_short or line.is_code or is_value:
         return None
     if _BULLET.match(text) or text.endswith(_ENDS_OF_SENTENCES):
         return None

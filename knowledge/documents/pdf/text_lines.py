@@ -140,17 +140,23 @@ class Line:
 
 def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
     """Yield the lines of segments, from top to bottom."""
+    for line in group_by_line(segments):
+        yield Line(_join_label(_put_in_order(line)))
+
+
+def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
+    """Yield the segments of each line, from top to bottom; a drawn table is a line."""
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
         is_table = any(isinstance(one, DrawnTable) for one in (segment, *held[:1]))
         if held and (
             is_table or held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size)
         ):
-            yield Line(_join_label(_put_in_order(held)))
+            yield held
             held = []
         held.append(segment)
     if held:
-        yield Line(_join_label(_put_in_order(held)))
+        yield held
 
 
 def is_wrapped(above: Segment, below: Segment, right: float) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -135,3 +136,68 @@ def test_running_heads_near_a_table_are_no_rows_of_it(layout: str) -> None:
     )
     texts = [block.text for block in page.blocks if block.kind is not BlockKind.TABLE]
     assert texts == ["Acme list of members confidential", "Page 1 of 3 printed in March"]
+
+
+CARDS = (
+    ((11, "Revenue"), (24, "4.2M"), (9, "up from 3.9M in 2023")),
+    ((11, "Staff"), (24, "310"), (9, "of them 42 abroad")),
+    ((11, "Offices"), (24, "17"), (9, "in six countries")),
+)
+IN_ORDER = " ".join(text for card in CARDS for _, text in card)
+
+
+def lay_out_cards(shift: float) -> list[list[Text]]:
+    """Return cards beside each other, each lower than the one to its left."""
+    return [
+        [
+            (60 + 170 * column, 700 - below - shift * column, size, text)
+            for below, (size, text) in zip((0, 30, 50), card, strict=True)
+        ]
+        for column, card in enumerate(CARDS)
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("shift", [0, 7])
+@pytest.mark.parametrize("is_drawn_by_row", [False, True])
+def test_boxes_beside_each_other_are_read_one_after_the_other(
+    rows: int, shift: float, is_drawn_by_row: bool
+) -> None:
+    cards = [
+        [(left, base - 120 * row, size, text) for left, base, size, text in card]
+        for row in range(rows)
+        for card in lay_out_cards(shift)
+    ]
+    texts = [text for line in zip(*cards, strict=True) for text in line]
+    boxes = [(card[0][0] - 8, card[0][1] - 60 + shift, 150.0, 80.0) for card in cards]
+
+    page = draw(texts if is_drawn_by_row else list(chain(*cards)), boxes)
+
+    words = " ".join(block.text for block in page.blocks).split()
+    assert " ".join(words) == " ".join([IN_ORDER] * rows)
+    assert page.left_out == ()
+
+
+def test_columns_of_values_in_boxes_are_a_table() -> None:
+    columns = (("Feature", "Users", "Storage"), ("Basic", "5", "10"), ("Pro", "50", "100"))
+    texts = [text for at, column in enumerate(columns) for text in stack(column, 60 + 170 * at)]
+
+    page = draw(texts, [(52 + 170 * at, 700, 150, 60) for at in range(3)])
+
+    assert all(f"| {' | '.join(row)} |" in page.content for row in zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("is_drawn_by_row", [False, True])
+def test_texts_beside_each_other_without_rows_are_read_as_drawn_or_reported(
+    is_drawn_by_row: bool,
+) -> None:
+    cards = lay_out_cards(7)
+    texts = [text for line in zip(*cards, strict=True) for text in line]
+
+    page = draw(texts if is_drawn_by_row else list(chain(*cards)))
+
+    if is_drawn_by_row:
+        assert [part.what for part in page.left_out] == ["reading order"]
+    else:
+        assert " ".join(" ".join(block.text for block in page.blocks).split()) == IN_ORDER
+        assert page.left_out == ()
