@@ -5,7 +5,6 @@ The positions are those that a reader of the text sees, see `turn_page`.
 
 import ctypes
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, r
 
 from knowledge.documents.pdf.page_objects import (
     Box,
-    Size,
     find_address,
     find_bounds,
     find_size,
@@ -68,15 +66,6 @@ _ACCENTS = dict(
     )
 )
 """The combining character of each accent."""
-_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-_DOWNWARDS = 270
-_WIDEST_CELL = 1.3
-"""Maximum width of the letters at one place of vertical text, such as `10`, in font sizes."""
-_PITCH_OF_CELLS = 0.4, 2.3
-"""How far below each other the letters of vertical text are, in font sizes, with spaces."""
-_FURTHEST_ASIDE = 0.5
-_CELL, _CELL_BASE = 0.88, 0.1
-"""The height of the upper edge of a Chinese letter above the baseline, in font sizes."""
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
@@ -146,8 +135,6 @@ def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject
         if before.text[-1:] == glyph.text == "~" and not glyph.typeface.is_code:
             # Two of them would be the mark of struck-out text.
             glyph.text = f"{_NON_JOINER}~"
-    if any(_CHINESE.match(glyph.text) for glyph in glyphs):
-        _turn_vertical(glyphs, find_size(page))
     return glyphs
 
 
@@ -404,55 +391,3 @@ def _find_shift(before: PdfObject, drawn: PdfObject) -> float:
     left, bottom, right, top = (end - start for start, end in zip(one, other, strict=True))
     is_same = max(abs(bottom), abs(top), abs(right - left)) < _SAME_SHAPE
     return left if is_same and other[0] < other[2] and other[1] < other[3] else 0.0
-
-
-def _turn_vertical(glyphs: Sequence[Glyph], size: Size) -> None:
-    """Turn the glyphs of Chinese or Japanese text in columns down the page, if most are in columns.
-
-    PDFium has them in their order, but as upright ones. One or more upright glyphs in the place of
-    a letter, such as the digits of a day, are below the one before them.
-    """
-    cells: list[list[Glyph]] = []
-    for glyph in glyphs:
-        last = cells[-1][-1] if cells else None
-        if last is not None and glyph.base == last.base and -1 < glyph.left - last.right < 1:
-            cells[-1].append(glyph)
-        else:
-            cells.append([glyph])
-    links = [_is_below(one, other) for one, other in pairwise(cells)]
-    linked = [above or below for above, below in pairwise((False, *links, False))]
-    chinese = [any(_CHINESE.match(glyph.text) for glyph in cell) for cell in cells]
-    of_columns = sum(map(all, zip(linked, chinese, strict=True)))
-    if 2 * of_columns <= sum(bool(_CHINESE.match(glyph.text)) for glyph in glyphs):
-        return
-    matrix = turn_page(_DOWNWARDS, size)
-    for cell, is_linked, is_chinese in zip(cells, linked, chinese, strict=True):
-        face = cell[0].typeface
-        if not (is_linked or is_chinese) or not _is_upright(cell, face.size):
-            continue
-        middle = (cell[0].left + cell[-1].right) / 2
-        left, base = matrix.on_point(
-            middle - (0.5 - _CELL_BASE) * face.size, cell[0].base + _CELL * face.size
-        )
-        for glyph in cell:
-            glyph.left, glyph.right, glyph.base = left, left + face.size, base
-            glyph.typeface = replace(face, turn=_DOWNWARDS)
-            glyph.has_space, glyph.has_drawn_space = False, True
-
-
-def _is_below(cell: Sequence[Glyph], other: Sequence[Glyph]) -> bool:
-    """Return whether upright glyphs are below others as letters of vertical text are."""
-    size = other[0].typeface.size
-    lowest, highest = (share * size for share in _PITCH_OF_CELLS)
-    aside = cell[0].left + cell[-1].right - other[0].left - other[-1].right
-    return (
-        _is_upright(cell, size)
-        and _is_upright(other, size)
-        and lowest < cell[0].base - other[0].base < highest
-        and abs(aside) / 2 < _FURTHEST_ASIDE * size
-    )
-
-
-def _is_upright(cell: Sequence[Glyph], size: float) -> bool:
-    """Return whether glyphs are upright, and no wider than a letter of vertical text."""
-    return not cell[0].typeface.turn and cell[-1].right - cell[0].left <= _WIDEST_CELL * size

@@ -14,12 +14,11 @@ from statistics import median
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_layout import EDGE, LaidOutPage
-from knowledge.documents.pdf.text_lines import SMALL_START, Line
+from knowledge.documents.pdf.text_lines import Line
 
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _DOTS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}")
 _ENTRY = re.compile(r"(\S.{0,200}?) (?:(\d{1,4})|[ivxlc]{1,6})\Z")
-_ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
 _DIGITS = re.compile(r"\d{1,18}")
 _PAGE_NUMBER = re.compile(
     r"(page|seite|p\.|página|pagina|strana)?[ \u00a0]{0,3}"
@@ -41,7 +40,6 @@ _REASONS = {
 _LEAST_CONTENTS = 3
 _ENTRY_LINES = 2
 """Maximum number of lines of an entry of a table of contents."""
-_PITCH_OF_ENTRY = 1.7
 _UNCOUNTED = 20
 """Maximum number of pages before the first one that counts."""
 _LARGER = 1.1
@@ -216,13 +214,12 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
     for page in pages:
         offsets = {
             at: {
-                int(number) - place
-                for title, number in entries
-                for place in places.get(_name(title), set()) - {page.number}
-                if number
+                int(entry[1]) - place
+                for place in places.get(_name(entry[0]), set()) - {page.number}
+                if entry[1]
             }
             for at, line in enumerate(page.lines)
-            if line.table is None and (entries := _list_entries(line))
+            if line.table is None and (entry := _find_entry(line)) is not None
         }
         common = Counter(chain.from_iterable(offsets.values())).most_common(1)
         if not common or common[0][1] < _LEAST_CONTENTS:
@@ -230,38 +227,13 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
         for group in _group_near(sorted(offsets)):
             if any(common[0][0] in offsets[at] for at in group):
                 found.update(map(id, page.lines[group[0] : group[-1] + 1]))
-        found = _add_beginnings(page.lines, found)
     return found
 
 
-def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
-    """Return the `id` of lines with entries and, if most lines have one, of those that begin one.
-
-    Such a line is above an entry that begins with a small letter or, unlike the line, no number.
-    """
-    begun = {id(line) for line in lines} & entries
-    if 2 * len(begun) <= len(lines):
-        return entries
-    for line, above in pairwise(reversed(lines)):
-        is_near = 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
-        is_same = (above.size, above.is_bold) == (line.size, line.is_bold)
-        is_open = SMALL_START.match(line.text) is not None or (
-            above.text[:1].isdecimal() and not line.text[:1].isdecimal()
-        )
-        if id(line) in begun and above.table is None and is_near and is_same and is_open:
-            begun.add(id(above))
-    return entries | begun
-
-
-def _list_entries(line: Line) -> list[tuple[str, str]]:
-    """Return the titles of a line, each with the digits of its number, behind or before it."""
+def _find_entry(line: Line) -> tuple[str, str] | None:
+    """Return the title of a line and the digits of the number behind it, if it is an entry."""
     match = _ENTRY.match(" ".join(_LEADERS.sub(" ", line.text).split()))
-    if match is not None:
-        return [(match[1], match[2] or "")] if _name(match[1]) else []
-    text = "\n".join(segment.text for segment in line.segments)
-    entries = [(title, number) for number, title in _ENTRY_OF_COLUMN.findall(text)]
-    letters = sum(len(title) + len(number) + 1 for title, number in entries)
-    return entries if letters + len(entries) - 1 == len(text) else []
+    return (match[1], match[2] or "") if match is not None and _name(match[1]) else None
 
 
 def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -13,6 +13,7 @@ from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.side_by_side import part_unaligned, take_cards
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
+    UNSPACED,
     DrawnTable,
     Line,
     find_lines,
@@ -36,6 +37,7 @@ _FURTHEST_TABLE = 2.5
 """Maximum distance of a caption from the table below it, in font sizes."""
 _PITCH = 1.7
 _MOST_CAPTION_LINES = 3
+_LEAST_VERTICAL = 10
 _MOST_SEPARATORS = 2
 """Maximum number of rules across columns; more are those of a table or a form."""
 
@@ -77,7 +79,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
         notes, segments = take_notes(segments, boxes, text.rules, EDGE * text.height)
         groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
-    is_unclear = False
+    is_unclear = _is_vertical(segments)
     for group in groups:
         for part, is_unaligned in part_unaligned(group):
             lines += _find_lines_of(part, number)
@@ -85,6 +87,15 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     for note in notes:
         place_note(lines, _find_lines_of(note, number))
     return LaidOutPage(number, text, lines, is_unclear)
+
+
+def _is_vertical(segments: Sequence[Segment]) -> bool:
+    """Return whether most Chinese or Japanese texts are single letters, as in columns down the
+    page, which are not read in their order.
+    """
+    unspaced = [segment for segment in segments if UNSPACED.match(segment.text)]
+    single = sum(len(segment.text) == 1 for segment in unspaced)
+    return single >= _LEAST_VERTICAL and 2 * single > len(unspaced)
 
 
 def _remove_frame(text: PageText) -> list[Stroke]:

@@ -46,8 +46,11 @@ def list_framed(segments: Iterable[Segment], boxes: Iterable[Box]) -> list[Frame
         first = bisect_left(ordered, bottom, key=lambda one: one.base)
         last = bisect_right(ordered, top, key=lambda one: one.base)
         near = [one for one in ordered[first:last] if one.left < right and left < one.right]
-        if near and all(left - 1 <= one.left and one.right <= right + 1 for one in near):
-            framed.append(((left, bottom, right, top), near[::-1]))
+        own = [one for one in near[::-1] if left - 1 <= one.left and one.right <= right + 1]
+        # A line just below the box may reach into it.
+        inner = sum(one.base - bottom > one.size / 4 for one in near)
+        if own and inner <= len(own):
+            framed.append(((left, bottom, right, top), own))
     return sorted(framed, key=lambda one: (one[0][2] - one[0][0]) * (one[0][3] - one[0][1]))
 
 

@@ -32,7 +32,7 @@ _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
 _GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _STRUCK = "~~"
 _LEAST_PART = 3
-_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LABEL_AND_VALUE = 2
 _LEAST_BESIDE = 2
@@ -196,7 +196,7 @@ def join_lines(lines: Iterable[str]) -> str:
         if text.endswith(_STRUCK) and part.startswith(_STRUCK):
             # One text that is struck out goes on in the next line.
             text, part = text.removesuffix(_STRUCK), part.removeprefix(_STRUCK)
-        is_unspaced = text and _UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])
+        is_unspaced = text and UNSPACED.match(text[-1]) and UNSPACED.match(part[:1])
         if not text or is_unspaced or cuts_number(text, part):
             text += part
         elif not _HYPHENATED.search(text):
