@@ -224,7 +224,12 @@ def _extend(segment: Segment, glyph: Glyph) -> None:
 def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: PageLines) -> bool:
     """Return whether a glyph belongs to a segment, which consists of the `held` ones."""
     last, face = held[-1], glyph.typeface
-    if face.turn != last.typeface.turn or face.tag is not current.tag:
+    size = max(current.size, face.size)
+    # The hyphen at the end of a line of a tagged file may have no tag.
+    is_own = face.tag is current.tag or (
+        face.tag is None and glyph.left - current.right < GAP_OF_WORDS * size
+    )
+    if face.turn != last.typeface.turn or not is_own:
         return False
     if (glyph.left, glyph.base) == (last.left, last.base):
         # PDFium has the letters of a ligature at its place.
@@ -232,7 +237,6 @@ def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: Pag
     if face.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
-    size = max(current.size, face.size)
     rise, share = abs(glyph.base - current.base) / size, min(current.size, face.size) / size
     # The text beside a drop cap is on other lines.
     is_beside = share < _SMALLEST_SCRIPT and last.text.isalnum() and glyph.text.isalnum()

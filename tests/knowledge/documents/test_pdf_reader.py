@@ -399,6 +399,16 @@ def test_a_tagged_file_states_its_headings_and_items() -> None:
     ]
 
 
+def test_a_hyphen_without_a_tag_belongs_to_its_word() -> None:
+    marked = (
+        "All con) Tj EMC /Artifact BMC (-) Tj EMC /P << /MCID 0 >> BDC 1 0 0 1 50 680 Tm (tent."
+    )
+
+    page = pdf.read(print_tagged([("P", marked, (50, 700))]), "a.pdf")
+
+    assert page.content == "All content."
+
+
 def test_boxes_of_a_tagged_file_are_read_in_the_order_that_it_states() -> None:
     data = print_tagged([
         ("P", "Open the valve.", (50, 400)),
