@@ -31,6 +31,7 @@ _MOST_LEVEL = 0.34
 """Maximum share of the texts of a column at the height of others if they are not rows."""
 _PITCH = 1.7
 _MOST_LINES = 60
+_MOST_SEGMENTS = 3_000
 Framed = tuple[Box, list[Segment]]
 
 
@@ -88,6 +89,9 @@ def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment],
     Columns whose lines are at different heights are no rows. They are read in the order in which
     the file draws them, if it draws several texts of each together.
     """
+    if len(segments) > _MOST_SEGMENTS:
+        yield list(segments), False
+        return
     lines = list(group_by_line(segments))
     numbers = {id(segment): at for at, segment in enumerate(segments)}
     held: list[Segment] = []
@@ -165,12 +169,17 @@ def _find_column(segment: Segment, columns: Sequence[tuple[float, float]]) -> in
 
 
 def _are_unaligned(segments: Sequence[Segment], places: dict[int, int]) -> bool:
-    """Return whether columns have several texts each, and hardly any at the height of another.
-
-    A value in the middle of a label of two lines is at its height.
+    """Return whether columns beside each other have several texts, and hardly any at the height of
+    another. A value in the middle of a label of two lines is at its height.
     """
     counts = Counter(places.values())
-    if min(counts.values()) < _LEAST_LINES:
+    bases: dict[int, list[float]] = {}
+    for one in segments:
+        bases.setdefault(places[id(one)], []).append(one.base)
+    columns = bases.values()
+    over = min(map(max, columns)) - max(map(min, columns))
+    longest = max(max(own) - min(own) for own in columns)
+    if min(counts.values()) < _LEAST_LINES or 2 * over < longest:
         return False
     heights = sorted(_list_heights(segments, places))
     level = Counter(
