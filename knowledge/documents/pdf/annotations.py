@@ -39,11 +39,11 @@ def take_annotations(
         count -= 1
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
-        if kind == raw.FPDF_ANNOT_WIDGET and document.formenv is not None:
+        if kind == raw.FPDF_ANNOT_WIDGET:
             shown = _read_field(document.formenv, annotation)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
             shown = _read_contents(annotation)
-        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
             left_out.add(*COMMENT, count=bool(_read_contents(annotation)))
         left -= len(shown)
         if _is_hidden(annotation):
@@ -70,7 +70,14 @@ def take_strikes(page: PdfPage) -> Iterator[Box]:
 
 
 def _read_field(form: Any, annotation: Any) -> str:
-    """Return the value of a form field as the page shows it; selected options by their labels."""
+    """Return the value of a form field as the page shows it; selected options by their labels.
+
+    Of a page that was taken out of its form, which is None, only texts are stated.
+    """
+    if form is None:
+        is_text = raw.FPDFAnnot_GetValueType(annotation, b"V") == raw.FPDF_OBJECT_STRING
+        value = partial(raw.FPDFAnnot_GetStringValue, annotation, b"V")
+        return read_text(value) if is_text else ""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
@@ -113,7 +120,8 @@ def _place(page: PdfPage, annotation: Any, text: str, segments: list[Segment]) -
     left, bottom, right, top = box
     beside = [segment for segment in segments if bottom <= segment.base <= top]
     nearest = min(beside, key=lambda one: abs(one.base - bottom), default=None)
-    label = min(segments, key=lambda one: _find_distance(one, box), default=None)
+    tagged = [segment for segment in segments if segment.tag is not None]
+    label = min(tagged, key=lambda one: _find_distance(one, box), default=None)
     tag = None if label is None else label.tag
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size

@@ -5,7 +5,6 @@ The positions are those that a reader of the text sees, see `turn_page`.
 
 import ctypes
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, r
 
 from knowledge.documents.pdf.page_objects import (
     Box,
-    Size,
     find_address,
     find_bounds,
     find_size,
@@ -47,6 +45,8 @@ names.
 _HYPHEN = 2
 _SPACE_GLYPH = 3
 """The number of the space in TrueType fonts, if nothing else is stated."""
+_LEAST_DRAWN = 0.1
+"""Minimum width and height in points of a glyph that is not a space."""
 _NO_BREAK_SPACE = 0xA0
 _LARGEST_HALF = 0xFFFF
 _NON_JOINER = "\u200c"
@@ -66,15 +66,6 @@ _ACCENTS = dict(
     )
 )
 """The combining character of each accent."""
-_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-_DOWNWARDS = 270
-_WIDEST_CELL = 1.3
-"""Maximum width of the letters at one place of vertical text, such as `10`, in font sizes."""
-_PITCH_OF_CELLS = 0.4, 2.3
-"""How far below each other the letters of vertical text are, in font sizes, with spaces."""
-_FURTHEST_ASIDE = 0.5
-_CELL, _CELL_BASE = 0.88, 0.1
-"""The height of the upper edge of a Chinese letter above the baseline, in font sizes."""
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
@@ -144,8 +135,6 @@ def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject
         if before.text[-1:] == glyph.text == "~" and not glyph.typeface.is_code:
             # Two of them would be the mark of struck-out text.
             glyph.text = f"{_NON_JOINER}~"
-    if any(_CHINESE.match(glyph.text) for glyph in glyphs):
-        _turn_vertical(glyphs, find_size(page))
     return glyphs
 
 
@@ -156,17 +145,13 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
     typefaces: dict[int | None, Typeface] = {}
     shapes: dict[int | None, dict[str, Box]] = {}
     codes = _read_codes(text_page)
-    # The codes of a font are no letters if some of them would be control characters.
-    fonts = {_find_font(text_page, at, code) for at, code in enumerate(codes) if code < ord(" ")}
-    unreadable = fonts - {None}
+    unreadable = _list_unreadable(text_page, codes)
     has_space = has_drawn_space = False
     before: tuple[int, float] | None = None
     for index, code in enumerate(codes):
         if 0xD800 <= code < 0xDC00:
             continue
-        is_unreadable = not code or (
-            unreadable and _find_font(text_page, index, code) in unreadable
-        )
+        is_unreadable = not code or index in unreadable
         if not is_unreadable and (
             (code <= ord(" ") and code != _HYPHEN) or code == _NO_BREAK_SPACE
         ):
@@ -229,11 +214,44 @@ def _find_place(
     return x.value + matrix.e, y.value + matrix.f, right + matrix.e
 
 
-def _find_font(text_page: PdfTextPage, index: int, code: int) -> int | None:
-    """Return the address of the font that does not state the meaning of a character, or None."""
-    if code == _SPACE_GLYPH or raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
-        return None
-    return find_address(raw.FPDFTextObj_GetFont(raw.FPDFText_GetTextObject(text_page, index)))
+def _list_unreadable(text_page: PdfTextPage, codes: Sequence[int]) -> set[int]:
+    """Return the indexes of the characters whose meaning the file does not state.
+
+    PDFium returns their codes. These are no letters if some of their font would be control
+    characters, or if the file states the meaning of most others of the font.
+    """
+    stated: Counter[int | None] = Counter()
+    unstated: dict[int | None, list[int]] = {}
+    numbered: set[int | None] = {None}
+    for index, (code, font) in enumerate(zip(codes, _list_fonts(text_page), strict=False)):
+        if raw.FPDFText_HasUnicodeMapError(text_page, index) != 1:
+            stated[font] += 1
+            continue
+        numbered.update([font] if code < ord(" ") else ())
+        if code != _SPACE_GLYPH or _is_drawn(text_page, index):
+            unstated.setdefault(font, []).append(index)
+    unreadable: set[int] = set()
+    for font, indexes in unstated.items():
+        if font in numbered:
+            unreadable.update(indexes if font else ())
+        elif len(indexes) < stated[font]:
+            unreadable.update(at for at in indexes if codes[at] not in (ord(" "), _NO_BREAK_SPACE))
+    return unreadable
+
+
+def _list_fonts(text_page: PdfTextPage) -> Iterator[int | None]:
+    """Yield the address of the font of each character."""
+    fonts: dict[int | None, int | None] = {}
+    for index in range(text_page.count_chars()):
+        drawn = raw.FPDFText_GetTextObject(text_page, index)
+        if (address := find_address(drawn)) not in fonts:
+            fonts[address] = find_address(raw.FPDFTextObj_GetFont(drawn))
+        yield fonts[address]
+
+
+def _is_drawn(text_page: PdfTextPage, index: int) -> bool:
+    left, bottom, right, top = text_page.get_charbox(index)
+    return bool(min(right - left, top - bottom) > _LEAST_DRAWN)
 
 
 def _find_ligature(
@@ -373,55 +391,3 @@ def _find_shift(before: PdfObject, drawn: PdfObject) -> float:
     left, bottom, right, top = (end - start for start, end in zip(one, other, strict=True))
     is_same = max(abs(bottom), abs(top), abs(right - left)) < _SAME_SHAPE
     return left if is_same and other[0] < other[2] and other[1] < other[3] else 0.0
-
-
-def _turn_vertical(glyphs: Sequence[Glyph], size: Size) -> None:
-    """Turn the glyphs of Chinese or Japanese text in columns down the page, if most are in columns.
-
-    PDFium has them in their order, but as upright ones. One or more upright glyphs in the place of
-    a letter, such as the digits of a day, are below the one before them.
-    """
-    cells: list[list[Glyph]] = []
-    for glyph in glyphs:
-        last = cells[-1][-1] if cells else None
-        if last is not None and glyph.base == last.base and -1 < glyph.left - last.right < 1:
-            cells[-1].append(glyph)
-        else:
-            cells.append([glyph])
-    links = [_is_below(one, other) for one, other in pairwise(cells)]
-    linked = [above or below for above, below in pairwise((False, *links, False))]
-    chinese = [any(_CHINESE.match(glyph.text) for glyph in cell) for cell in cells]
-    of_columns = sum(map(all, zip(linked, chinese, strict=True)))
-    if 2 * of_columns <= sum(bool(_CHINESE.match(glyph.text)) for glyph in glyphs):
-        return
-    matrix = turn_page(_DOWNWARDS, size)
-    for cell, is_linked, is_chinese in zip(cells, linked, chinese, strict=True):
-        face = cell[0].typeface
-        if not (is_linked or is_chinese) or not _is_upright(cell, face.size):
-            continue
-        middle = (cell[0].left + cell[-1].right) / 2
-        left, base = matrix.on_point(
-            middle - (0.5 - _CELL_BASE) * face.size, cell[0].base + _CELL * face.size
-        )
-        for glyph in cell:
-            glyph.left, glyph.right, glyph.base = left, left + face.size, base
-            glyph.typeface = replace(face, turn=_DOWNWARDS)
-            glyph.has_space, glyph.has_drawn_space = False, True
-
-
-def _is_below(cell: Sequence[Glyph], other: Sequence[Glyph]) -> bool:
-    """Return whether upright glyphs are below others as letters of vertical text are."""
-    size = other[0].typeface.size
-    lowest, highest = (share * size for share in _PITCH_OF_CELLS)
-    aside = cell[0].left + cell[-1].right - other[0].left - other[-1].right
-    return (
-        _is_upright(cell, size)
-        and _is_upright(other, size)
-        and lowest < cell[0].base - other[0].base < highest
-        and abs(aside) / 2 < _FURTHEST_ASIDE * size
-    )
-
-
-def _is_upright(cell: Sequence[Glyph], size: float) -> bool:
-    """Return whether glyphs are upright, and no wider than a letter of vertical text."""
-    return not cell[0].typeface.turn and cell[-1].right - cell[0].left <= _WIDEST_CELL * size

@@ -7,18 +7,18 @@ A line is removed only if it counts pages or if its text also stands elsewhere i
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_layout import EDGE, LaidOutPage
-from knowledge.documents.pdf.text_lines import SMALL_START, Line
+from knowledge.documents.pdf.text_lines import Line
 
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _DOTS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}")
 _ENTRY = re.compile(r"(\S.{0,200}?) (?:(\d{1,4})|[ivxlc]{1,6})\Z")
-_ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
 _DIGITS = re.compile(r"\d{1,18}")
 _PAGE_NUMBER = re.compile(
     r"(page|seite|p\.|página|pagina|strana)?[ \u00a0]{0,3}"
@@ -40,11 +40,13 @@ _REASONS = {
 _LEAST_CONTENTS = 3
 _ENTRY_LINES = 2
 """Maximum number of lines of an entry of a table of contents."""
-_PITCH_OF_ENTRY = 1.7
 _UNCOUNTED = 20
 """Maximum number of pages before the first one that counts."""
 _LARGER = 1.1
 _LEAST_PAGES = 3
+_LEAST_COLUMNS = 3
+_FURTHEST_ROW = 2.5
+"""Minimum number of columns below a header, and its maximum distance from them, in font sizes."""
 
 
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
@@ -71,9 +73,10 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
         for line in page.lines:
             what = kinds.get(id(line))
             is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
-            if what is None or is_first:
+            if is_first:
+                kept.append(_make_running(line, usual))
+            elif what is None:
                 kept.append(line)
-                _make_plain([line] if is_first else (), usual)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)
             shown.add(_bare(line.text))
@@ -98,6 +101,15 @@ def _make_plain(lines: Iterable[Line], size: float) -> None:
         segment.size, segment.is_bold = min(segment.size, size), False
 
 
+def _make_running(line: Line, size: float) -> Line:
+    """Return a line that is no heading, and no row of a table near it."""
+    first, last = line.segments[0], line.segments[-1]
+    whole = replace(first, text=line.text, right=last.right, parts=[], words=[])
+    running = replace(line, segments=[whole], is_running=True)
+    _make_plain([running], size)
+    return running
+
+
 def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
     """Yield the `id` of the lines that occur only at the edge of several pages and are not rows of
     tables.
@@ -109,7 +121,8 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
     places: dict[str, list[Line]] = {}
     inner: set[str] = set()
     for page in pages:
-        edges = {id(line) for line in _edge_lines(page)}
+        heads = {id(line) for line, below in pairwise(page.lines) if _heads_columns(line, below)}
+        edges = {id(line) for line in _edge_lines(page)} - heads
         for line in page.lines:
             if id(line) in edges:
                 places.setdefault(_bare(line.text), []).append(line)
@@ -120,6 +133,16 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
         if len(lines) >= least and key not in inner and _is_running(lines):
             is_same = len({line.text for line in lines}) == 1
             yield from (id(line) for line in lines if is_same or line.size < _LARGER * usual)
+
+
+def _heads_columns(line: Line, below: Line) -> bool:
+    """Return whether each text of a line is above one of the next line, as in a table."""
+    pairs = list(zip(line.segments, below.segments, strict=False))
+    return (
+        len(line.segments) == len(below.segments) >= _LEAST_COLUMNS
+        and 0 < line.base - below.base < _FURTHEST_ROW * line.size
+        and all(one.left < other.right and other.left < one.right for one, other in pairs)
+    )
 
 
 def _is_running(lines: Sequence[Line]) -> bool:
@@ -191,13 +214,12 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
     for page in pages:
         offsets = {
             at: {
-                int(number) - place
-                for title, number in entries
-                for place in places.get(_name(title), set()) - {page.number}
-                if number
+                int(entry[1]) - place
+                for place in places.get(_name(entry[0]), set()) - {page.number}
+                if entry[1]
             }
             for at, line in enumerate(page.lines)
-            if line.table is None and (entries := _list_entries(line))
+            if line.table is None and (entry := _find_entry(line)) is not None
         }
         common = Counter(chain.from_iterable(offsets.values())).most_common(1)
         if not common or common[0][1] < _LEAST_CONTENTS:
@@ -205,38 +227,13 @@ def _find_contents(pages: Sequence[LaidOutPage]) -> set[int]:
         for group in _group_near(sorted(offsets)):
             if any(common[0][0] in offsets[at] for at in group):
                 found.update(map(id, page.lines[group[0] : group[-1] + 1]))
-        found = _add_beginnings(page.lines, found)
     return found
 
 
-def _add_beginnings(lines: Sequence[Line], entries: set[int]) -> set[int]:
-    """Return the `id` of lines with entries and, if most lines have one, of those that begin one.
-
-    Such a line is above an entry that begins with a small letter or, unlike the line, no number.
-    """
-    begun = {id(line) for line in lines} & entries
-    if 2 * len(begun) <= len(lines):
-        return entries
-    for line, above in pairwise(reversed(lines)):
-        is_near = 0 < above.base - line.base < _PITCH_OF_ENTRY * line.size
-        is_same = (above.size, above.is_bold) == (line.size, line.is_bold)
-        is_open = SMALL_START.match(line.text) is not None or (
-            above.text[:1].isdecimal() and not line.text[:1].isdecimal()
-        )
-        if id(line) in begun and above.table is None and is_near and is_same and is_open:
-            begun.add(id(above))
-    return entries | begun
-
-
-def _list_entries(line: Line) -> list[tuple[str, str]]:
-    """Return the titles of a line, each with the digits of its number, behind or before it."""
+def _find_entry(line: Line) -> tuple[str, str] | None:
+    """Return the title of a line and the digits of the number behind it, if it is an entry."""
     match = _ENTRY.match(" ".join(_LEADERS.sub(" ", line.text).split()))
-    if match is not None:
-        return [(match[1], match[2] or "")] if _name(match[1]) else []
-    text = "\n".join(segment.text for segment in line.segments)
-    entries = [(title, number) for number, title in _ENTRY_OF_COLUMN.findall(text)]
-    letters = sum(len(title) + len(number) + 1 for title, number in entries)
-    return entries if letters + len(entries) - 1 == len(text) else []
+    return (match[1], match[2] or "") if match is not None and _name(match[1]) else None
 
 
 def _group_near(numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -4,11 +4,16 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
-from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment
+from knowledge.documents.pdf.drawn_grids import find_grids
+from knowledge.documents.pdf.drop_caps import join_drop_caps
+from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment, Stroke
 from knowledge.documents.pdf.ruled_tables import take_tables
+from knowledge.documents.pdf.side_by_side import part_unaligned, take_cards
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
+    UNSPACED,
     DrawnTable,
     Line,
     find_lines,
@@ -16,6 +21,8 @@ from knowledge.documents.pdf.text_lines import (
 from knowledge.documents.tables import is_value
 
 _LEAST_TAGGED = 0.9
+_LEAST_FRAME = 0.8
+"""Minimum share of the width and height of a page that the frame around it has."""
 _MOST_BESIDE = 0.2
 _LAST = 1_000_000
 EDGE = 0.12
@@ -26,17 +33,23 @@ _LEAST_SHARE = 0.8
 _LEAST_CELLS = 3
 _FURTHEST_RULE = 2.5
 """Maximum distance of a row from the rule above or below it, in font sizes."""
+_FURTHEST_TABLE = 2.5
+"""Maximum distance of a caption from the table below it, in font sizes."""
+_PITCH = 1.7
+_MOST_CAPTION_LINES = 3
+_LEAST_VERTICAL = 10
 _MOST_SEPARATORS = 2
 """Maximum number of rules across columns; more are those of a table or a form."""
 
 
 @dataclass(slots=True)
 class LaidOutPage:
-    """The lines of a page in reading order, with the data that tables need."""
+    """The lines of a page in reading order, if it is clear, with the data that tables need."""
 
     number: int
     text: PageText
     lines: list[Line] = field(default_factory=list)
+    is_unclear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +67,56 @@ class _Gutter:
 
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
-    segments = [segment for segment in text.segments if segment.text.strip()]
+    segments = join_drop_caps([segment for segment in text.segments if segment.text.strip()])
     notes: Sequence[list[Segment]] = ()
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        segments = take_tables(segments, text.strokes)
-        notes, segments = take_notes(segments, text.rules, EDGE * text.height)
+        grids = find_grids(_remove_frame(text))
+        frames = ((one.lefts[0], one.tops[-1], one.lefts[-1], one.tops[0]) for one in grids)
+        boxes = [*text.boxes, *frames]
+        segments = take_cards(take_tables(segments, grids), boxes)
+        notes, segments = take_notes(segments, boxes, text.rules, EDGE * text.height)
         groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []
+    is_unclear = _is_vertical(segments)
     for group in groups:
-        lines += _find_lines_of(group, number)
+        for part, is_unaligned in part_unaligned(group):
+            lines += _find_lines_of(part, number)
+            is_unclear |= is_unaligned
     for note in notes:
         place_note(lines, _find_lines_of(note, number))
-    return LaidOutPage(number, text, lines)
+    return LaidOutPage(number, text, lines, is_unclear)
+
+
+def _is_vertical(segments: Sequence[Segment]) -> bool:
+    """Return whether most Chinese or Japanese texts are single letters, as in columns down the
+    page, which are not read in their order.
+    """
+    unspaced = [segment for segment in segments if UNSPACED.match(segment.text)]
+    single = sum(len(segment.text) == 1 for segment in unspaced)
+    return single >= _LEAST_VERTICAL and 2 * single > len(unspaced)
+
+
+def _remove_frame(text: PageText) -> list[Stroke]:
+    """Return the lines of a page without a frame around it, which would make cells of what is
+    between it and a table, such as running heads. A table ends where its own lines end.
+    """
+    frame = [
+        one for one in text.strokes
+        if one.end - one.start >= _LEAST_FRAME * (text.height if one.is_vertical else text.width)
+    ]  # fmt: skip
+    for is_vertical in (False, True):
+        sides = sorted(one.at for one in frame if one.is_vertical is is_vertical)
+        least = _LEAST_FRAME * (text.width if is_vertical else text.height)
+        if not sides or sides[-1] - sides[0] < least:
+            return text.strokes
+        frame = [
+            one for one in frame
+            if one.is_vertical is not is_vertical or one.at in (sides[0], sides[-1])
+        ]  # fmt: skip
+    removed = set(map(id, frame))
+    return [one for one in text.strokes if id(one) not in removed]
 
 
 def _find_lines_of(group: Sequence[Segment], number: int) -> list[Line]:
@@ -150,39 +199,68 @@ def _find_rows(
     segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
 ) -> Collection[int]:
     """Return the heights in points of the rows of a table that crosses a position: with several
-    texts on a side of it, and a rule through the position above or below.
+    texts on a side of it, and a rule through the position above or below one of them.
     """
     heights = sorted(rule.base for rule in rules if rule.left < at < rule.right)
     rows: dict[int, list[Segment]] = {}
-    for segment in segments:
+    for segment in sorted(segments, key=lambda one: -one.base):
         rows.setdefault(round(segment.base), []).append(segment)
-    crossing = [
-        base for base, row in rows.items()
-        if len(row) >= _LEAST_CELLS
-        and all(_part(row, at))
-        and bisect_left(heights, base - _FURTHEST_RULE * row[0].size)
-        < bisect_right(heights, base + _FURTHEST_RULE * row[0].size)
-    ]  # fmt: skip
-    return crossing if len(crossing) > 1 else ()
+    tables: list[list[int]] = []
+    above = inf
+    for base, row in rows.items():
+        if len(row) < _LEAST_CELLS or not all(_part(row, at)):
+            continue
+        if above - base > _FURTHEST_RULE * row[0].size:
+            tables.append([])
+        tables[-1].append(base)
+        above = base
+    return {
+        base for table in tables for base in table
+        if len(table) > 1 and any(
+            bisect_left(heights, one - _FURTHEST_RULE * rows[one][0].size)
+            < bisect_right(heights, one + _FURTHEST_RULE * rows[one][0].size)
+            for one in table
+        )
+    }  # fmt: skip
 
 
 def _list_areas(
     segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float, rows: Collection[int] = ()
 ) -> Iterator[tuple[list[Segment], list[Segment]]]:
     """Yield from above to below the segments beside a position, in areas between the rules and the
-    segments that cross it, each with the segment below it. Those of `rows` cross it together.
+    segments that cross it, each with the segment below it. Those of `rows` cross it together, as
+    does the caption above a table.
     """
     area: list[Segment] = []
+    edges = min(one.left for one in segments), max(one.right for one in segments)
     for segment in sorted(segments, key=lambda one: -one.base):
         if area and any(segment.base < rule.base <= area[-1].base for rule in rules):
             yield area, []
             area = []
+        is_table = isinstance(segment, DrawnTable) or round(segment.base) in rows
         if segment.left < at < segment.right or round(segment.base) in rows:
-            yield area, [segment]
+            above = len(area) - (_count_caption(area, segment, edges) if is_table else 0)
+            yield area[:above], [*area[above:], segment]
             area = []
         else:
             area.append(segment)
     yield area, []
+
+
+def _count_caption(area: Sequence[Segment], table: Segment, edges: tuple[float, float]) -> int:
+    """Return how many of the last lines of an area are the caption of the table below it: they
+    begin at an edge, and are apart from all text above them.
+    """
+    below, furthest = table, _FURTHEST_TABLE
+    for count, one in enumerate(reversed(area)):
+        is_near = one.base - below.base < furthest * one.size
+        if count and not is_near:
+            return count
+        is_at_edge = min(one.left - edges[0], edges[1] - one.right) < one.size
+        if not is_near or not is_at_edge or count == _MOST_CAPTION_LINES:
+            return 0
+        below, furthest = one, _PITCH
+    return len(area)
 
 
 def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[Segment]]:

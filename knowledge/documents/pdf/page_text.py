@@ -5,7 +5,7 @@ that a reader of this text sees.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pypdfium2 import PdfMatrix
@@ -75,6 +75,7 @@ class PageText:
     width: float
     height: float
     segments: list[Segment] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     rules: list[DrawnRule] = field(default_factory=list)
     strokes: list[Stroke] = field(default_factory=list)
     has_pictures: bool = False
@@ -96,17 +97,13 @@ def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:
     return strokes
 
 
-def list_rules(boxes: list[Box], turn: int, size: Size) -> list[DrawnRule]:
-    """Return the horizontal edges of the boxes of paths, for text in a direction."""
-    rules: list[DrawnRule] = []
-    matrix = turn_page(turn, size)
-    for box in boxes:
-        left, bottom, right, top = matrix.on_rect(*box)
+def list_rules(boxes: Iterable[Box]) -> Iterator[DrawnRule]:
+    """Yield the horizontal edges of boxes."""
+    for left, bottom, right, top in boxes:
         if right - left > _SHORTEST_RULE:
-            rules.append(DrawnRule(left, right, top))
+            yield DrawnRule(left, right, top)
             if top - bottom > 3:
-                rules.append(DrawnRule(left, right, bottom))
-    return rules
+                yield DrawnRule(left, right, bottom)
 
 
 def find_turn(along: float, rise: float) -> int:

@@ -39,6 +39,7 @@ _MOST_NAMED = 10
 _UNREADABLE = (
     "unreadable letter", "the file states no meaning; in words, each is shown as \ufffd",
 )  # fmt: skip
+_ORDER = ("reading order", "unclear: texts beside each other are not in rows")
 _NO_TEXT = "a picture, or mostly unreadable letters"
 _ENCRYPTED = (
     "it is encrypted for certain people or programs: save it without protection and ingest it again"
@@ -118,6 +119,8 @@ class _PageReader:
             laid_out = LaidOutPage(number, text, lines)
             with self.left_out.contain("page layout", f"page {number}"):
                 laid_out = lay_out(number, text)
+                if laid_out.is_unclear:
+                    self.left_out.add(*_ORDER, name=f"page {number}")
             yield laid_out
         if letters and taken[0].has_pictures and len(self.shown) < MOST_PICTURES:
             with self.left_out.contain("page picture", f"page {number}"):

@@ -13,7 +13,6 @@ from knowledge.documents.pdf.drawn_grids import (
     NEAR,
     DrawnCell,
     DrawnGrid,
-    find_grids,
     find_groups,
     has_interlocked_rows,
     make_grid,
@@ -52,10 +51,10 @@ _SAME_LINE = 2.5
 _CellLines = dict[DrawnCell, list[Line]]
 
 
-def take_tables(segments: Sequence[Segment], strokes: Sequence[Stroke]) -> list[Segment]:
+def take_tables(segments: Sequence[Segment], grids: Sequence[DrawnGrid]) -> list[Segment]:
     """Return the segments of a page, with the drawn tables in place of those in tables."""
     left = list(segments)
-    for drawn in find_grids(strokes) if left else ():
+    for drawn in grids if left else ():
         whole = _read_grid(drawn, drawn.part(left)[0])
         grids = [] if whole is None else part_grid(drawn, whole.segments)
         for grid in grids:

@@ -9,6 +9,7 @@ from pypdfium2 import PdfPage, PdfTextPage
 
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.pdf.annotations import take_strikes
+from knowledge.documents.pdf.drop_caps import LEAST_CAP
 from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph, take_glyphs
 from knowledge.documents.pdf.page_objects import find_size, take_objects
 from knowledge.documents.pdf.page_text import (
@@ -68,7 +69,9 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     first.hidden_words = visible.hidden_words
     first.unreadable_letters = visible.unreadable_letters
     first.has_pictures = bool(objects.pictures)
-    first.rules = list_rules(objects.boxes, turn, size)
+    matrix = turn_page(turn, size)
+    first.boxes = [matrix.on_rect(*box) for box in objects.boxes]
+    first.rules = list(list_rules(first.boxes))
     strokes = turn_strokes(objects.lines, turn, size)
     first.strokes = [stroke for stroke in strokes if stroke not in struck.get(turn, ())]
     return taken
@@ -140,6 +143,12 @@ def _is_smaller(share: float, rise: float) -> bool:
     return _SMALLEST_SCRIPT <= share <= largest
 
 
+def _is_initial(first: Glyph, other: Glyph) -> bool:
+    """Return whether a glyph is the large first letter of a text on the same baseline."""
+    is_larger = first.typeface.size >= LEAST_CAP * other.typeface.size
+    return first.text.isalpha() and first.base == other.base and is_larger
+
+
 def _write(glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> Segment:
     """Return a segment of glyphs; letters that are spaced out are joined to words."""
     first = glyphs[0]
@@ -170,6 +179,8 @@ def _write(glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> Segment:
         segment.words[-1] = segment.words[-1][0], glyph.right
         spans.append(Span(glyph.text, script, is_struck))
         _extend(segment, glyph)
+    if len(glyphs) > _LONGEST_MARK and body is glyphs[1] and _is_initial(first, body):
+        segment.size = body.typeface.size
     segment.text = _join_spaced(join_spans(spans), gaps)
     return segment
 
@@ -213,7 +224,12 @@ def _extend(segment: Segment, glyph: Glyph) -> None:
 def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: PageLines) -> bool:
     """Return whether a glyph belongs to a segment, which consists of the `held` ones."""
     last, face = held[-1], glyph.typeface
-    if face.turn != last.typeface.turn or face.tag is not current.tag:
+    size = max(current.size, face.size)
+    # The hyphen at the end of a line of a tagged file may have no tag.
+    is_own = face.tag is current.tag or (
+        face.tag is None and glyph.left - current.right < GAP_OF_WORDS * size
+    )
+    if face.turn != last.typeface.turn or not is_own:
         return False
     if (glyph.left, glyph.base) == (last.left, last.base):
         # PDFium has the letters of a ligature at its place.
@@ -221,11 +237,11 @@ def _continues(current: Segment, held: Sequence[Glyph], glyph: Glyph, lines: Pag
     if face.is_code and not current.is_code and current.text.isdecimal():
         # The number of a line of code, which has places of its own.
         return False
-    size = max(current.size, face.size)
-    rise = abs(glyph.base - current.base) / size
-    if rise > BASELINE and (
-        rise > _HIGHEST_RISE or not _is_smaller(min(current.size, face.size) / size, rise)
-    ):
+    rise, share = abs(glyph.base - current.base) / size, min(current.size, face.size) / size
+    # The text beside a drop cap is on other lines.
+    is_beside = share < _SMALLEST_SCRIPT and last.text.isalnum() and glyph.text.isalnum()
+    furthest = _LEAST_RISE if is_beside else BASELINE
+    if rise > furthest and (rise > _HIGHEST_RISE or not _is_smaller(share, rise)):
         return False
     is_near = -size < glyph.left - current.right < glyph.widest_gap * size
     return is_near and not lines.part(current, glyph.left, face.turn)

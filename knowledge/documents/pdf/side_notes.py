@@ -1,10 +1,12 @@
 """Finds notes beside prose, such as those in a margin, so that no line is made of both."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
+from knowledge.documents.pdf.page_objects import Box
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
+from knowledge.documents.pdf.side_by_side import list_framed
 from knowledge.documents.pdf.text_lines import DrawnTable, Line
 
 _LEAST_DIFFERENCE = 0.08
@@ -20,21 +22,21 @@ _LEAST_LETTERS = 22
 """Of a line of prose."""
 _LETTERS_OF_NOTE = 6
 """Least number of letters of its lines on average, unlike bullets and numbers in another size."""
-_EDGES = 2
-_MOST_RULES = 200
-"""Maximum number of rules of a page with boxes beside prose; a page with more has tables."""
 _SAME_LINE = 1.5
 _ENDS = (".", "!", "?", ":")
 
 
 def take_notes(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule], lowest: float
+    segments: Sequence[Segment],
+    boxes: Sequence[Box],
+    rules: Sequence[DrawnRule],
+    lowest: float,
 ) -> tuple[list[list[Segment]], list[Segment]]:
     """Return the notes above the `lowest` position, and the other segments.
 
-    The lines of a note are in a box or
-    in another size than the prose at its one side, which goes on above or below it or has other
-    baselines. Cells of a table begin on one line and have rules between their rows.
+    The lines of a note are in a box or in another size than the prose at its one side, which goes
+    on above or below it or has other baselines. Cells of a table begin on one line and have rules
+    between their rows.
     """
     letters: Counter[float] = Counter()
     for segment in segments:
@@ -52,12 +54,15 @@ def take_notes(
         if len(stack) >= _LEAST_LINES
         and sum(len(one.text) for one in stack) >= _LETTERS_OF_NOTE * len(stack)
     ]  # fmt: skip
-    framed = _list_framed([one for one in segments if not isinstance(one, DrawnTable)], rules)
-    notes = [
-        stack for stack in (*framed, *stacks)
-        if stack[0].base > lowest and _is_note(stack, segments, prose, rules)
-    ]  # fmt: skip
-    taken = {id(segment) for note in notes for segment in note}
+    bare = [one for one in segments if not isinstance(one, DrawnTable)]
+    framed = [own for _, own in list_framed(bare, boxes) if len(own) >= _LEAST_LINES]
+    notes: list[list[Segment]] = []
+    taken: set[int] = set()
+    for stack in (*framed, *stacks):
+        is_free = stack[0].base > lowest and taken.isdisjoint(map(id, stack))
+        if is_free and _is_note(stack, segments, prose, rules):
+            notes.append(stack)
+            taken.update(map(id, stack))
     return notes, [segment for segment in segments if id(segment) not in taken]
 
 
@@ -86,22 +91,6 @@ def _list_stacks(segments: Sequence[Segment]) -> list[list[Segment]]:
         else:
             stacks.append([segment])
     return stacks
-
-
-def _list_framed(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule]
-) -> Iterator[list[Segment]]:
-    """Yield the lines in each box, the upper and lower edge of which have the same ends."""
-    edges: dict[tuple[int, int], set[int]] = {}
-    for rule in rules if len(rules) <= _MOST_RULES else ():
-        edges.setdefault((round(rule.left), round(rule.right)), set()).add(round(rule.base))
-    for (left, right), bases in edges.items():
-        inside = [
-            one for one in sorted(segments, key=lambda one: -one.base)
-            if min(bases) < one.base < max(bases) and left < one.left and one.right < right
-        ]  # fmt: skip
-        if len(bases) == _EDGES and len(inside) >= _LEAST_LINES:
-            yield inside
 
 
 def _is_note(

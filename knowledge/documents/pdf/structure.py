@@ -186,7 +186,8 @@ def _find_heading(
     # A title may be beside its number.
     parts = 2 if is_larger and _NAMED.match(text) else 1
     is_short = len(text) <= _LONGEST_HEADING and len(line.segments) <= parts
-    if not letters or not is_short or line.is_code:
+    is_value = sum(map(str.isdecimal, text)) > len(letters)
+    if not letters or not is_short or line.is_code or is_value:
         return None
     if _BULLET.match(text) or text.endswith(_ENDS_OF_SENTENCES):
         return None
@@ -272,7 +273,7 @@ def _join_tables(parts: Iterator[_Lines | TextTable]) -> Iterator[_Lines | TextT
             part = put_columns_in_order(part)
             part = part if before is None else continue_table(before, part)
             before = part
-        else:
+        elif not all(line.is_running for line in part.lines):
             before = None
         yield part
 

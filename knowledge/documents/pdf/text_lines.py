@@ -32,7 +32,7 @@ _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
 _GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _STRUCK = "~~"
 _LEAST_PART = 3
-_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LABEL_AND_VALUE = 2
 _LEAST_BESIDE = 2
@@ -80,11 +80,15 @@ class DrawnTable(Segment):
 
 @dataclass(slots=True)
 class Line:
-    """Segments on one baseline of a column, from left to right; or all of a drawn table."""
+    """Segments on one baseline of a column, from left to right; or all of a drawn table.
+
+    A line that `is_running` is the head or foot of pages.
+    """
 
     segments: list[Segment]
     column: tuple[float, float] = (0.0, 0.0)
     page: int = 0
+    is_running: bool = False
 
     @property
     def table(self) -> TextTable | None:
@@ -136,17 +140,23 @@ class Line:
 
 def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
     """Yield the lines of segments, from top to bottom."""
+    for line in group_by_line(segments):
+        yield Line(_join_label(_put_in_order(line)))
+
+
+def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
+    """Yield the segments of each line, from top to bottom; a drawn table is a line."""
     held: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
         is_table = any(isinstance(one, DrawnTable) for one in (segment, *held[:1]))
         if held and (
             is_table or held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size)
         ):
-            yield Line(_join_label(_put_in_order(held)))
+            yield held
             held = []
         held.append(segment)
     if held:
-        yield Line(_join_label(_put_in_order(held)))
+        yield held
 
 
 def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
@@ -186,7 +196,7 @@ def join_lines(lines: Iterable[str]) -> str:
         if text.endswith(_STRUCK) and part.startswith(_STRUCK):
             # One text that is struck out goes on in the next line.
             text, part = text.removesuffix(_STRUCK), part.removeprefix(_STRUCK)
-        is_unspaced = text and _UNSPACED.match(text[-1]) and _UNSPACED.match(part[:1])
+        is_unspaced = text and UNSPACED.match(text[-1]) and UNSPACED.match(part[:1])
         if not text or is_unspaced or cuts_number(text, part):
             text += part
         elif not _HYPHENATED.search(text):

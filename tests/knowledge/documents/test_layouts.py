@@ -271,44 +271,6 @@ def test_scanned_pages_without_the_extra_name_what_to_install(
         load_recogniser.cache_clear()
 
 
-@pytest.mark.parametrize("gap", [12, 30])
-def test_contents_in_columns_with_the_numbers_first_are_left_out(gap: float) -> None:
-    titles = ["Valves", "Pumps and pipes", "Hoses", "Filters", "Seals", "Spare parts"]
-    file = io.BytesIO()
-    canvas = Canvas(file)
-    for at, title in enumerate(titles):
-        left, base = 50 + 250 * (at % 2), 740 - 20 * (at // 2)
-        canvas.drawString(left, base, str(at + 2))
-        canvas.drawString(left + gap, base, title)
-    canvas.showPage()
-    for title in titles:
-        canvas.drawString(50, 740, title)
-        canvas.drawString(50, 700, f"The text about {title.lower()}.")
-        canvas.showPage()
-    canvas.save()
-
-    page = pdf_reader.read(file.getvalue(), "a.pdf")
-
-    assert page.blocks[0].text == "Valves"
-    assert [(part.what, part.count) for part in page.left_out] == [("contents line", 3)]
-
-
-def test_the_first_line_of_a_wrapped_entry_of_contents_is_left_out() -> None:
-    entries = [
-        "1 Valves ........... 2",
-        "2 Requirements for the design of", "pumps and pipes .......... 2",
-        "3 The replacement of hoses in", "Northern plants .......... 3",
-        "4 Seals ........... 3",
-        "5 Tanks ........... 4",
-    ]  # fmt: skip
-    pages = [[title, "It is closed."] for title in ("1 Valves", "4 Seals", "5 Tanks")]
-
-    page = pdf_reader.read(print_pdf([entries, *pages]), "a.pdf")
-
-    assert page.content.startswith("# 1 Valves")
-    assert [(part.what, part.count) for part in page.left_out] == [("contents line", 7)]
-
-
 def test_values_behind_rows_of_dots_are_no_contents_and_keep_their_labels() -> None:
     menu = ["Espresso ......... 2", "Cappuccino ........ 3", "Hot chocolate ..... 4"]
 

@@ -337,6 +337,17 @@ def test_a_field_of_a_cropped_page_is_beside_its_label_unless_it_is_hidden(
     assert [part.count for part in page.left_out] == ([1] if flags == "hidden" else [])
 
 
+def test_a_page_that_was_taken_out_of_its_form_keeps_the_texts_of_its_fields() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(60, 706, "Rent")
+    canvas.acroForm.textfield(name="rent", value="890", x=120, y=700, height=20, fieldFlags="")
+    canvas.save()
+    data = file.getvalue().replace(b"/AcroForm", b"/NoLonger")
+
+    assert pdf.read(data, "a.pdf").content == "Rent 890"
+
+
 def test_the_feet_of_cropped_pages_are_running_feet() -> None:
     def draw(canvas: Canvas) -> None:
         for page in range(3):

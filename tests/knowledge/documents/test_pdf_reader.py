@@ -331,6 +331,34 @@ def test_ligatures_are_the_letters_that_they_join() -> None:
     assert page.blocks[0].text == "The first office."
 
 
+@pytest.mark.parametrize(
+    ("names", "drawn", "shown"),
+    [
+        ("65 /f_l", "The Aoat is ready.", "The \ufffdoat is ready."),
+        ("140 /f_i", "The \\214rst is ready.", "The \ufffdrst is ready."),
+        ("3 /g3 55 /g55 75 /g75 72 /g72", "Ready: 7KH\\0037KH", "Ready:"),
+    ],
+)
+def test_codes_whose_meaning_the_file_does_not_state_are_no_letters(
+    names: str, drawn: str, shown: str
+) -> None:
+    encoding = f"<< /Type /Encoding /Differences [{names}] >>"
+    font = f"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding {encoding} >>"
+    stream = f"BT /F1 12 Tf 50 700 Td ({drawn}) Tj ET"
+    data = file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R "
+        f"/Resources << /Font << /F1 {font} >> >> >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+    ])  # fmt: skip
+
+    page = pdf.read(data, "a.pdf")
+
+    assert page.content == shown
+    assert [part.what for part in page.left_out] == ["unreadable letter"]
+
+
 @pytest.mark.slow
 async def test_a_pdf_of_ten_thousand_pages_costs_itself_alone(desk: Desk) -> None:
     buffer = io.BytesIO()
@@ -369,6 +397,16 @@ def test_a_tagged_file_states_its_headings_and_items() -> None:
         (BlockKind.TEXT, 0, "Then they are frozen."),
         (BlockKind.ITEM, 0, "Label them."),
     ]
+
+
+def test_a_hyphen_without_a_tag_belongs_to_its_word() -> None:
+    marked = (
+        "All con) Tj EMC /Artifact BMC (-) Tj EMC /P << /MCID 0 >> BDC 1 0 0 1 50 680 Tm (tent."
+    )
+
+    page = pdf.read(print_tagged([("P", marked, (50, 700))]), "a.pdf")
+
+    assert page.content == "All content."
 
 
 def test_boxes_of_a_tagged_file_are_read_in_the_order_that_it_states() -> None:

@@ -122,37 +122,18 @@ def test_letters_of_a_negative_size_in_a_turned_drawing_are_upright() -> None:
     assert page.content == "Partner's share of income of the year 2022"
 
 
-def print_columns(columns: list[str], pitch: float) -> bytes:
-    """Return a page with columns of letters from the right to the left; Latin letters lie."""
-    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+def test_columns_of_japanese_letters_down_the_page_have_an_unclear_order() -> None:
     file = io.BytesIO()
     canvas = Canvas(file)
-    for at, column in enumerate(columns):
-        left, base = 500 - 24 * at, 700.0
-        canvas.setFont("HeiseiMin-W3", 12)
-        for letter in column:
-            if letter.isascii():
-                canvas.saveState()
-                canvas.translate(left + 1.2, base + 10.5)
-                canvas.rotate(-90)
-                canvas.drawString(0, 0, letter)
-                canvas.restoreState()
-                base -= canvas.stringWidth(letter, "HeiseiMin-W3", 12)
-            else:
-                canvas.drawString(left, base, letter)
-                base -= pitch
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
     canvas.setFont("HeiseiMin-W3", 12)
-    canvas.drawString(300, 200, "三頁")
+    for at, letter in enumerate("休憩は正午から一時間とする"):
+        canvas.drawString(500 - 24 * (at // 7), 700 - 12 * (at % 7), letter)
     canvas.save()
-    return file.getvalue()
 
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
 
-def test_columns_of_japanese_letters_are_read_from_the_right_to_the_left() -> None:
-    columns = ["休憩は正午から一時間とする。電話", "は03-1234-5678である。"]
-
-    page = pdf_reader.read(print_columns(columns, pitch=12), "a.pdf")
-
-    assert [block.text for block in page.blocks] == ["".join(columns), "三頁"]
+    assert [part.what for part in page.left_out] == ["reading order"]
 
 
 def test_days_of_a_calendar_below_each_other_are_rows() -> None:

@@ -1,0 +1,214 @@
+"""Finds texts beside each other that are not rows of a table, such as cards: in boxes, or with
+lines at different heights.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, pairwise
+from math import inf
+
+from knowledge.documents.pdf.page_objects import Box
+from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.text_lines import (
+    DrawnTable,
+    TextTable,
+    find_lines,
+    group_by_line,
+    merge_intervals,
+)
+from knowledge.documents.tables import is_value
+
+_MOST_BOXES = 300
+"""Maximum number of boxes of a page with cards; a page with more has tables or a drawing."""
+_LEAST_WIDTH, _LEAST_HEIGHT = 30.0, 18.0
+_LEAST_GAP = 4.0
+"""Minimum distance in points between boxes that are no cells of a table."""
+_LEAST_LINES = 2
+_LEVEL = 0.25
+"""Maximum distance, in font sizes, between the baselines of texts of one row."""
+_MOST_LEVEL = 0.34
+"""Maximum share of the texts of a column at the height of others if they are not rows."""
+_PITCH = 1.7
+_MOST_LINES = 60
+_MOST_SEGMENTS = 3_000
+Framed = tuple[Box, list[Segment]]
+
+
+def list_framed(segments: Iterable[Segment], boxes: Iterable[Box]) -> list[Framed]:
+    """Return the boxes with text, the smallest first; none that cuts through a text."""
+    distinct = {
+        tuple(map(round, box)): box for box in boxes
+        if box[2] - box[0] >= _LEAST_WIDTH and box[3] - box[1] >= _LEAST_HEIGHT
+    }  # fmt: skip
+    ordered = sorted(segments, key=lambda one: one.base)
+    framed: list[Framed] = []
+    for left, bottom, right, top in distinct.values() if len(distinct) <= _MOST_BOXES else ():
+        first = bisect_left(ordered, bottom, key=lambda one: one.base)
+        last = bisect_right(ordered, top, key=lambda one: one.base)
+        near = [one for one in ordered[first:last] if one.left < right and left < one.right]
+        own = [one for one in near[::-1] if left - 1 <= one.left and one.right <= right + 1]
+        # A line just below the box may reach into it.
+        inner = sum(one.base - bottom > one.size / 4 for one in near)
+        if own and inner <= len(own):
+            framed.append(((left, bottom, right, top), own))
+    return sorted(framed, key=lambda one: (one[0][2] - one[0][0]) * (one[0][3] - one[0][1]))
+
+
+def take_cards(segments: Sequence[Segment], boxes: Iterable[Box]) -> list[Segment]:
+    """Return segments, with boxes that are beside each other in place of the segments in them.
+
+    Boxes that touch each other are cells. So are those with values alone below their first lines,
+    if all lines are at one height with others.
+    """
+    framed = list_framed(segments, boxes)
+    apart = [
+        one for one in framed
+        if any(_find_gap(one, other) >= _LEAST_GAP for other in framed)
+        and not any(0 <= _find_gap(one, other) < _LEAST_GAP for other in framed)
+    ]  # fmt: skip
+    left = list(segments)
+    while apart:
+        outer = apart.pop()
+        row = [outer]
+        for one in reversed(apart):
+            if all(_find_gap(other, one) >= _LEAST_GAP for other in row):
+                row.append(one)
+        apart = [one for one in apart if not _is_within(one, row)]
+        if not _are_cells(row):
+            taken = {id(segment) for _, own in row for segment in own}
+            left = [one for one in left if id(one) not in taken]
+            top = max(one[0][3] for one in row)
+            left += [_represent(one, top) for one in sorted(row, key=lambda one: one[0][0])]
+    return left
+
+
+def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment], bool]]:
+    """Yield groups of segments in reading order, each with whether their order is unclear.
+
+    Columns whose lines are at different heights are no rows. They are read in the order in which
+    the file draws them, if it draws several texts of each together.
+    """
+    if len(segments) > _MOST_SEGMENTS:
+        yield list(segments), False
+        return
+    lines = list(group_by_line(segments))
+    numbers = {id(segment): at for at, segment in enumerate(segments)}
+    held: list[Segment] = []
+    at = 0
+    while at < len(lines):
+        end, columns = _find_run(lines, at)
+        own = list(chain.from_iterable(lines[at:end]))
+        places = {id(one): _find_column(one, columns) for one in own}
+        if len(columns) < 2 or not _are_unaligned(own, places):
+            held += lines[at]
+            at += 1
+            continue
+        if held:
+            yield held, False
+        drawn = sorted(own, key=lambda one: numbers[id(one)])
+        blocks = [list(block) for _, block in groupby(drawn, key=lambda one: places[id(one)])]
+        is_unclear = 2 * len(blocks) > len(own)
+        yield from ((block, is_unclear) for block in ([own] if is_unclear else blocks))
+        held, at = [], end
+    if held:
+        yield held, False
+
+
+def _find_gap(one: Framed, other: Framed) -> float:
+    """Return the distance between boxes beside each other; less than 0 if they are not."""
+    (left, bottom, right, top), (own_left, own_bottom, own_right, own_top) = one[0], other[0]
+    over = min(top, own_top) - max(bottom, own_bottom)
+    is_beside = 2 * over >= min(top - bottom, own_top - own_bottom)
+    return max(own_left - right, left - own_right) if is_beside else -1.0
+
+
+def _is_within(one: Framed, others: Iterable[Framed]) -> bool:
+    left, bottom, right, top = one[0]
+    boxes = (other[0] for other in others)
+    return any(
+        box[0] <= left and box[1] <= bottom and right <= box[2] and top <= box[3] for box in boxes
+    )
+
+
+def _are_cells(cards: Sequence[Framed]) -> bool:
+    """Return whether boxes beside each other are columns or rows of a table."""
+    lines = [list(find_lines(own)) for _, own in cards]
+    if sum(len(own) >= _LEAST_LINES for own in lines) < _LEAST_LINES:
+        return True
+    bases = Counter(round(line.base) for own in lines for line in own)
+    has_values = any(
+        len(own) > _LEAST_LINES and all(is_value(line.text) for line in own[1:]) for own in lines
+    )
+    return has_values and min(bases.values()) > 1
+
+
+def _represent(card: Framed, top: float) -> DrawnTable:
+    (left, _, right, _), own = card
+    size = max(own, key=lambda one: len(one.text)).size
+    text = " ".join(segment.text for segment in own)
+    table = TextTable([(left, right)], [], min(one.base for one in own), own)
+    return DrawnTable(text, left, right, top - size, size, table=table)
+
+
+def _find_run(
+    lines: Sequence[Sequence[Segment]], start: int
+) -> tuple[int, list[tuple[float, float]]]:
+    """Return the end and the columns of the lines from the first one on that cross no column."""
+    columns: list[tuple[float, float]] = []
+    for at, line in enumerate(lines[start : start + _MOST_LINES], start=start):
+        merged = merge_intervals([*columns, *((one.left, one.right) for one in line)])
+        if isinstance(line[0], DrawnTable) or len(merged) < len(columns):
+            return max(at, start + 1), columns
+        columns = merged
+    return min(len(lines), start + _MOST_LINES), columns
+
+
+def _find_column(segment: Segment, columns: Sequence[tuple[float, float]]) -> int:
+    return bisect_right(columns, segment.left + 0.5, key=lambda column: column[0]) - 1
+
+
+def _are_unaligned(segments: Sequence[Segment], places: dict[int, int]) -> bool:
+    """Return whether columns beside each other have several texts, and hardly any at the height of
+    another. A value in the middle of a label of two lines is at its height.
+    """
+    counts = Counter(places.values())
+    bases: dict[int, list[float]] = {}
+    for one in segments:
+        bases.setdefault(places[id(one)], []).append(one.base)
+    columns = bases.values()
+    over = min(map(max, columns)) - max(map(min, columns))
+    longest = max(max(own) - min(own) for own in columns)
+    if min(counts.values()) < _LEAST_LINES or 2 * over < longest:
+        return False
+    heights = sorted(_list_heights(segments, places))
+    level = Counter(
+        column for one in segments if _is_level(one, column := places[id(one)], heights)
+    )
+    return all(level[column] <= _MOST_LEVEL * count for column, count in counts.items())
+
+
+def _list_heights(
+    segments: Sequence[Segment], places: dict[int, int]
+) -> Iterator[tuple[float, float, int]]:
+    """Yield the heights of texts, and of the middle of two lines, with their size and column."""
+    columns: dict[int, list[Segment]] = {}
+    for one in segments:
+        yield one.base, one.size, places[id(one)]
+        columns.setdefault(places[id(one)], []).append(one)
+    for column, held in columns.items():
+        gaps = [inf, *(above.base - one.base for above, one in pairwise(held)), inf]
+        for at, one in enumerate(held[1:], start=1):
+            if gaps[at] < min(gaps[at - 1], gaps[at + 1], _PITCH * one.size):
+                yield one.base + gaps[at] / 2, one.size, column
+
+
+def _is_level(segment: Segment, column: int, heights: Sequence[tuple[float, float, int]]) -> bool:
+    """Return whether a text is at the height of one in another column."""
+    furthest = _LEVEL * segment.size
+    first = bisect_left(heights, (segment.base - furthest,))
+    last = bisect_right(heights, (segment.base + furthest, inf))
+    return any(
+        other != column and abs(segment.base - base) <= _LEVEL * size
+        for base, size, other in heights[first:last]
+    )

@@ -1,0 +1,203 @@
+"""The text of a PDF page is read in the order in which a person reads it."""
+
+import io
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import pytest
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import SimpleDocTemplate, Table
+
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.pdf import pdf_reader
+from tests.knowledge.documents.layouts import GRID
+
+RENT = (
+    "he committee met in the spring and decided to",
+    "renew the lease of the house in the old town. It",
+    "agreed that the rent of 1,250 euros is fair, and",
+    "asked the treasurer to sign it before the summer",
+    "begins. The next meeting is on the first of June.",
+)
+KEYS = (
+    "Members who leave the club return their keys",
+    "within two weeks, or they pay 40 euros for a new",
+    "lock. The rooms are open on every day from eight",
+    "to ten, but not in August. The board may close",
+    "them for a day if the house has to be cleaned.",
+)
+Text = tuple[float, float, float, str]
+"""Its left end, its baseline, its size and its words."""
+
+
+def draw(texts: Sequence[Text], boxes: Sequence[tuple[float, float, float, float]] = ()) -> Page:
+    """Return the page with texts, drawn after the boxes behind them."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFillGray(0.9)
+    for box in boxes:
+        canvas.rect(*box, stroke=0, fill=1)
+    canvas.setFillGray(0)
+    for left, base, size, text in texts:
+        canvas.setFont("Helvetica", size)
+        canvas.drawString(left, base, text)
+    canvas.save()
+    return pdf_reader.read(file.getvalue(), "a.pdf")
+
+
+def stack(lines: Sequence[str], left: float, top: float = 740) -> list[Text]:
+    """Return lines of text below each other."""
+    return [(left, top - 12 * at, 10, line) for at, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize("beside", [0, 2, 3])
+def test_a_large_first_letter_begins_its_word(beside: int) -> None:
+    lines = [
+        (80 if at < beside else 60, base, size, text)
+        for at, (_, base, size, text) in enumerate(stack(RENT, 60))
+    ]
+    height = 12 * (beside - 1) + 7 if beside else 17
+    letter = (62.0 if beside else 48.0, 740.0 - 12 * max(beside - 1, 0), height / 0.72, "T")
+
+    (block,) = draw([letter, *lines]).blocks
+
+    assert (block.kind, block.text) == (BlockKind.TEXT, f"T{' '.join(RENT)}")
+
+
+def test_a_large_letter_beside_a_text_that_ends_there_is_a_word() -> None:
+    page = draw(
+        [(60, 728, 27, "A"), *stack(("excellent in all of the", "subjects of the year"), 85)]
+    )
+
+    assert page.content == "A excellent in all of the subjects of the year"
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+@pytest.mark.parametrize(
+    "caption", [("Costs by year",), ("Costs by year, in euros", "without tax")]
+)
+def test_a_caption_is_read_with_the_table_below_both_columns(
+    caption: Sequence[str], has_rows: bool
+) -> None:
+    rows = [["Item", "2021", "2022", "2023"], ["Rent", "11", "12", "13"], ["Heat", "4", "5", "6"]]
+    rows += [[f"Item {at}", f"{at}1", f"{at}2", f"{at}3"] for at in range(1, 6)]
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    for left, base, _, text in (*stack(RENT * 2, 50, 760), *stack(KEYS * 2, 310, 760)):
+        canvas.drawString(left, base, text)
+    for at, line in enumerate(caption):
+        canvas.drawString(50, 628 - 12 * at, line)
+    style: list[Any] = GRID if has_rows else [("LINEABOVE", (0, 0), (-1, 0), 1, "black")]
+    table = Table(rows, colWidths=[210, 100, 100, 85], style=style)
+    _, height = table.wrapOn(canvas, 500, 500)
+    table.drawOn(canvas, 50, 632 - 12 * len(caption) - height)
+    canvas.save()
+
+    blocks = pdf_reader.read(file.getvalue(), "a.pdf").blocks
+
+    assert [block.text for block in blocks[-2:-1]] == [" ".join(caption)]
+    assert all(f"| {' | '.join(row)} |" in blocks[-1].text for row in rows)
+    assert [block.text for block in blocks[:-2]] == [" ".join(RENT * 2), " ".join(KEYS * 2)]
+
+
+@pytest.mark.parametrize("layout", ["near rows", "in a frame", "repeated header"])
+def test_running_heads_near_a_table_are_no_rows_of_it(layout: str) -> None:
+    rows = [["Name", "Amount", "Date"]]
+    rows += [[f"Member {at}", f"{at * 13}.50", f"2026-01-{at % 28 + 1:02}"] for at in range(99)]
+    width, height = A4
+
+    def decorate(canvas: Canvas, document: Any) -> None:
+        if layout == "in a frame":
+            canvas.rect(40, 40, width - 80, height - 80)
+        canvas.setFont("Helvetica", 8)
+        canvas.drawString(60, height - 52, "Acme list of members")
+        canvas.drawRightString(530, height - 52, "confidential")
+        canvas.drawString(60, 46, f"Page {document.page} of 3")
+        canvas.drawRightString(530, 46, "printed in March")
+
+    file = io.BytesIO()
+    template = SimpleDocTemplate(
+        file, pagesize=A4, topMargin=56, bottomMargin=60, leftMargin=34, rightMargin=34
+    )
+    style = GRID if layout == "in a frame" else []
+    repeated = int(layout == "repeated header")
+    table = Table(rows, [(width - 80) / 3] * 3, style=style, repeatRows=repeated)
+    template.build([table], onFirstPage=decorate, onLaterPages=decorate)
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    tables = [block.text for block in page.blocks if block.kind is BlockKind.TABLE]
+    header = f"| {' | '.join(rows[0])} |\n|---|---|---|\n"
+    assert "\n".join(table.removeprefix(header) for table in tables) == "\n".join(
+        f"| {' | '.join(row)} |" for row in rows[1:]
+    )
+    texts = [block.text for block in page.blocks if block.kind is not BlockKind.TABLE]
+    assert texts == ["Acme list of members confidential", "Page 1 of 3 printed in March"]
+
+
+CARDS = (
+    ((11, "Revenue"), (24, "4.2M"), (9, "up from 3.9M in 2023")),
+    ((11, "Staff"), (24, "310"), (9, "of them 42 abroad")),
+    ((11, "Offices"), (24, "17"), (9, "in six countries")),
+)
+IN_ORDER = " ".join(text for card in CARDS for _, text in card)
+
+
+def lay_out_cards(shift: float) -> list[list[Text]]:
+    """Return cards beside each other, each lower than the one to its left."""
+    return [
+        [
+            (60 + 170 * column, 700 - below - shift * column, size, text)
+            for below, (size, text) in zip((0, 30, 50), card, strict=True)
+        ]
+        for column, card in enumerate(CARDS)
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("shift", [0, 7])
+@pytest.mark.parametrize("is_drawn_by_row", [False, True])
+def test_boxes_beside_each_other_are_read_one_after_the_other(
+    rows: int, shift: float, is_drawn_by_row: bool
+) -> None:
+    cards = [
+        [(left, base - 120 * row, size, text) for left, base, size, text in card]
+        for row in range(rows)
+        for card in lay_out_cards(shift)
+    ]
+    texts = [text for line in zip(*cards, strict=True) for text in line]
+    boxes = [(card[0][0] - 8, card[0][1] - 60 + shift, 150.0, 80.0) for card in cards]
+
+    page = draw(texts if is_drawn_by_row else list(chain(*cards)), boxes)
+
+    words = " ".join(block.text for block in page.blocks).split()
+    assert " ".join(words) == " ".join([IN_ORDER] * rows)
+    assert page.left_out == ()
+
+
+def test_columns_of_values_in_boxes_are_a_table() -> None:
+    columns = (("Feature", "Users", "Storage"), ("Basic", "5", "10"), ("Pro", "50", "100"))
+    texts = [text for at, column in enumerate(columns) for text in stack(column, 60 + 170 * at)]
+
+    page = draw(texts, [(52 + 170 * at, 700, 150, 60) for at in range(3)])
+
+    assert all(f"| {' | '.join(row)} |" in page.content for row in zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("is_drawn_by_row", [False, True])
+def test_texts_beside_each_other_without_rows_are_read_as_drawn_or_reported(
+    is_drawn_by_row: bool,
+) -> None:
+    cards = lay_out_cards(7)
+    texts = [text for line in zip(*cards, strict=True) for text in line]
+
+    page = draw(texts if is_drawn_by_row else list(chain(*cards)))
+
+    if is_drawn_by_row:
+        assert [part.what for part in page.left_out] == ["reading order"]
+    else:
+        assert " ".join(" ".join(block.text for block in page.blocks).split()) == IN_ORDER
+        assert page.left_out == ()
