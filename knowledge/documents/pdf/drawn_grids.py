@@ -139,6 +139,11 @@ def make_grid(lines: Iterable[Stroke]) -> DrawnGrid | None:
     return DrawnGrid(tuple(lefts), tuple(tops), cells, (*level, *upright), ended, closed)
 
 
+def make_box(left: float, bottom: float, right: float, top: float) -> DrawnGrid | None:
+    """Return the grid of one cell; None if it is narrower or lower than a line is."""
+    return make_grid([Stroke(False, bottom, left, right), Stroke(True, left, bottom, top)])
+
+
 def has_interlocked_rows(grid: DrawnGrid) -> bool:
     """Return whether no column has all rows of a part of the grid, as in a form."""
     return bool(_list_interlocked(_list_starts(grid)))

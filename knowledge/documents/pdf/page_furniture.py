@@ -73,6 +73,7 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
             is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
             if what is None or is_first:
                 kept.append(line)
+                line.is_running = is_first
                 _make_plain([line] if is_first else (), usual)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)

@@ -59,7 +59,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     if segments and _is_tagged(segments):
         groups = _follow_tags(segments)
     else:
-        segments = take_tables(segments, text.strokes)
+        segments = take_tables(segments, text.strokes, text.rules)
         notes, segments = take_notes(segments, text.rules, EDGE * text.height)
         groups = _split_columns(segments, text, depth=2)
     lines: list[Line] = []

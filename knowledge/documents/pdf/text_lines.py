@@ -80,11 +80,15 @@ class DrawnTable(Segment):
 
 @dataclass(slots=True)
 class Line:
-    """Segments on one baseline of a column, from left to right; or all of a drawn table."""
+    """Segments on one baseline of a column, from left to right; or all of a drawn table.
+
+    A line that `is_running` stands at the edge of several pages, and is no part of their tables.
+    """
 
     segments: list[Segment]
     column: tuple[float, float] = (0.0, 0.0)
     page: int = 0
+    is_running: bool = False
 
     @property
     def table(self) -> TextTable | None:

@@ -138,7 +138,8 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     while _may_begin(page, start) and end < len(lines):
         above, line = lines[end - 1 : end + 1]
         is_near = 0 < above.base - line.base < _LARGEST_GAP * line.size
-        if line.table is not None or not is_near or not _fits(line, columns):
+        is_other = line.table is not None or line.is_running or line.column != above.column
+        if is_other or not is_near or not _fits(line, columns):
             break
         if _heads_table(rules, above, line):
             break
@@ -169,7 +170,7 @@ def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
 def _may_begin(page: LaidOutPage, start: int) -> bool:
     """Return whether a table may begin at a line: not where it begins below, at narrower rules."""
     line, following = page.lines[start], page.lines[start + 1 : start + 2]
-    if len(line.segments) < 2 or line.is_code:
+    if len(line.segments) < 2 or line.is_code or line.is_running:
         return False
     lowest = following[0].base + following[0].size / 2 if following else line.base
     between = [rule for rule in page.text.rules if lowest < rule.base < line.base]
