@@ -1,11 +1,21 @@
 """Reads tables whose cells are not drawn, by the alignment of their texts; see `ruled_tables`."""
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import inf
 
 from knowledge.documents.page import LeftOutCounts
+from knowledge.documents.pdf.header_groups import (
+    Cells,
+    Columns,
+    find_column,
+    has_distinct_names,
+    list_over,
+    place_lines,
+    share_groups,
+)
 from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
 from knowledge.documents.pdf.text_lines import (
@@ -21,10 +31,6 @@ from knowledge.documents.pdf.text_lines import (
     strike_row,
 )
 from knowledge.documents.tables import Cell, is_value
-
-_Cells = list[list[Segment]]
-_Columns = list[tuple[float, float]]
-"""Where the columns of a table begin and end, from left to right."""
 
 _BETWEEN = 0.8
 _LARGEST_GAP = 4.0
@@ -47,12 +53,9 @@ _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
 _NEARER = 0.8
 _HEADER_PITCH = 1.4
+_APART = 1.4
 _PITCH = 1.7
 """Maximum distance of the lines of a cell, in font sizes."""
-_ALIGNED = 0.3
-"""Maximum distance of the edges of a header and its column, in font sizes."""
-_LEAST_OVER = 2.0
-"""Minimum overlap in points of a text with a column to which it belongs."""
 
 
 def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | TextTable]:
@@ -133,15 +136,15 @@ def _heads_column(line: Line, below: Line) -> bool:
 def _find_end(page: LaidOutPage, start: int) -> int:
     """Return the index after the last line of a table that begins at a line, or after the line."""
     lines, rules = page.lines, page.text.rules
-    columns: _Columns = [(segment.left, segment.right) for segment in lines[start].segments]
+    columns: Columns = [(segment.left, segment.right) for segment in lines[start].segments]
     end, last_row = start + 1, start
     while _may_begin(page, start) and end < len(lines):
         above, line = lines[end - 1 : end + 1]
         is_near = 0 < above.base - line.base < _LARGEST_GAP * line.size
         is_other = line.table is not None or line.is_running or line.column != above.column
-        if is_other or not is_near or not _fits(line, columns):
+        if is_other or not is_near or not _fits(line, columns, lines[start:end]):
             break
-        if _heads_table(rules, above, line):
+        if _heads_table(rules, lines[start:end], lines[end : end + 2], columns):
             break
         if len(line.segments) > 1:
             last_row = end
@@ -149,7 +152,8 @@ def _find_end(page: LaidOutPage, start: int) -> int:
             columns = merge_intervals([*columns, *((one.left, one.right) for one in pieces)])
         elif not (
             _is_wrapped(rules, above, line, columns)
-            or _is_before_row(lines[end : end + _MOST_NOTES + 1], columns)
+            or _is_beside_rows(*lines[end - 1 : end + 2])
+            or _is_before_row(lines, start, end, columns)
         ):
             break
         end += 1
@@ -179,32 +183,63 @@ def _may_begin(page: LaidOutPage, start: int) -> bool:
     return left - 5 <= line.segments[0].left and line.segments[-1].right <= right + 5
 
 
-def _fits(line: Line, columns: _Columns) -> bool:
-    """Return whether no segment of a line reaches over two columns that the table has so far."""
-    return all(
-        len(_list_over(columns, piece)) <= 1 for piece in _cut_segments(columns, line.segments)
+def _fits(line: Line, columns: Columns, above: Sequence[Line]) -> bool:
+    """Return whether no segment of a line reaches over two columns of a line above it.
+
+    A centred header and a short label may be beside each other in one column.
+    """
+    crossed = [
+        over for piece in _cut_segments(columns, line.segments)
+        if len(over := list_over(columns, piece)) > 1
+    ]  # fmt: skip
+    return not any(
+        len({find_column(columns, one) for one in other.segments}.intersection(over)) > 1
+        for over in crossed
+        for other in above
     )
 
 
-def _cut_segments(columns: _Columns, segments: Sequence[Segment]) -> list[Segment]:
+def _cut_segments(columns: Columns, segments: Sequence[Segment]) -> list[Segment]:
     """Return segments, cut where a gap is between two columns."""
     gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
     return [piece for segment in segments for piece in cut_segment(segment, gutters)]
 
 
-def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: _Columns) -> bool:
+def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: Columns) -> bool:
     """Return whether a line of one segment goes on with a cell of the row above it."""
+    own = line.segments[0]
     is_close = above.base - line.base < _PITCH * line.size
-    is_inner = line.segments[0].left > columns[0][1] - 1
-    return is_close and (is_inner or _has_rules(rules, line))
+    is_inner = own.left > columns[0][1] - 1
+    is_label = own.right < columns[min(1, len(columns) - 1)][0] and is_close
+    is_wrapped = is_label and _goes_on_below(above, line, columns)
+    return is_close and (is_inner or is_wrapped or _has_rules(rules, line))
 
 
-def _is_before_row(lines: Sequence[Line], columns: _Columns) -> bool:
+def _is_beside_rows(above: Line, line: Line, below: Line | None = None) -> bool:
+    """Return whether a line is a label between the heights of two rows with values and no label,
+    which are as far apart as the lines of a text.
+    """
+    if below is None or above.table is not None or below.table is not None:
+        return False
+    label = line.segments[0]
+    return (
+        len(line.segments) == 1
+        and not is_value(label.text)
+        and 0 < line.base - below.base < _PITCH * line.size / 2 + 1
+        and 0 < above.base - line.base < _PITCH * line.size / 2 + 1
+        and all(
+            label.right < row.segments[0].left and any(is_value(one.text) for one in row.segments)
+            for row in (above, below)
+        )
+    )
+
+
+def _is_before_row(lines: Sequence[Line], start: int, end: int, columns: Columns) -> bool:
     """Return whether a line in the first column heads a row below it, or is a note of the one above
     it: other such lines may be between, and the row has values that fit the columns.
     """
     left, right = columns[0][0], columns[min(1, len(columns) - 1)][0]
-    for above, line in pairwise(lines):
+    for above, line in pairwise(lines[end : end + _MOST_NOTES + 1]):
         note = above.segments[0]
         size = max(above.size, line.size)
         if (
@@ -216,18 +251,30 @@ def _is_before_row(lines: Sequence[Line], columns: _Columns) -> bool:
             return False
         if len(line.segments) > 1:
             is_row = len(line.segments) >= min(len(columns), _LEAST_GROUPED) and line.has_values
-            return is_row and _fits(line, columns)
+            return is_row and _fits(line, columns, lines[start:end])
     return False
 
 
-def _heads_table(rules: Sequence[DrawnRule], above: Line, line: Line) -> bool:
-    """Return whether a line is the bold header of another table, between rules of its own, or above
-    one if it has several columns.
+def _heads_table(
+    rules: Sequence[DrawnRule], table: Sequence[Line], following: Sequence[Line], columns: Columns
+) -> bool:
+    """Return whether the line after those of a table is the header of another one.
+
+    It has several texts that are no values. It is bold, above rules of its own or a row of values;
+    or it is further from the row above it than from that below it; or its columns are others.
     """
-    is_bold = line.is_bold and not above.is_bold and len(line.segments) > 1
-    has_values = any(is_value(segment.text) for segment in line.segments)
-    is_wide = len(line.segments) >= _LEAST_GROUPED
-    return is_bold and not has_values and _has_rules(rules, line, is_below=is_wide)
+    above, line, below = table[-1], following[0], following[-1]
+    if len(line.segments) < 2 or any(is_value(one.text) for one in line.segments):
+        return False
+    is_bold = line.is_bold and not above.is_bold
+    if is_bold and _has_rules(rules, line, is_below=len(line.segments) >= _LEAST_GROUPED):
+        return True
+    if not below.has_values or sum(one.has_values for one in table[-2:]) < _LEAST_VALUED:
+        return False
+    others = sum(not list_over(columns, segment) for segment in line.segments[1:])
+    gap = above.base - line.base
+    is_apart = gap > _APART * (line.base - below.base) and gap > _APART * above.size
+    return is_bold or is_apart or 2 * others > len(line.segments)
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line, *, is_below: bool = False) -> bool:
@@ -244,7 +291,7 @@ def _has_rules(rules: Sequence[DrawnRule], line: Line, *, is_below: bool = False
     return True
 
 
-def _find_columns(lines: Sequence[Line]) -> _Columns:
+def _find_columns(lines: Sequence[Line]) -> Columns:
     """Return where the columns of a table begin and end.
 
     Rows with values determine them, because the text above may head several columns. Words are in
@@ -280,7 +327,7 @@ def _find_columns(lines: Sequence[Line]) -> _Columns:
     return _add_empty(columns, lines)
 
 
-def _list_proved(places: _Columns) -> _Columns:
+def _list_proved(places: Columns) -> Columns:
     """Return where several rows have text, so that a text over two such places spans columns."""
     edges = sorted([*((left, 1) for left, _ in places), *((right, -1) for _, right in places)])
     depth, begun, proved = 0, 0.0, []
@@ -293,7 +340,7 @@ def _list_proved(places: _Columns) -> _Columns:
     return proved
 
 
-def _add_empty(columns: _Columns, lines: Sequence[Line]) -> _Columns:
+def _add_empty(columns: Columns, lines: Sequence[Line]) -> Columns:
     """Return columns with those that have a header and no values.
 
     The header is beside those of most other columns, above the first row with values, and no column
@@ -349,7 +396,7 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
-    yield from [_build(page, lines, columns)] if len(columns) > 1 else lines
+    yield from _build(page, lines, columns) if len(columns) > 1 else lines
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -379,34 +426,42 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
     return True
 
 
-def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextTable:
+def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterator[TextTable]:
+    """Yield the table of lines, below the lines of its header whose columns are unclear."""
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
     lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
+    lines = list(_share_labels(lines, columns, rules))
     first = max((line.base for line in _list_valued(lines)), default=inf)
-    named = {
-        at for line in lines if line.base > first
-        for segment in line.segments for at in _list_over(columns, segment)
-    }  # fmt: skip
-    free = [at for at in range(len(columns)) if at not in named]
-    placed = [_place(line, columns, free if line.base > first else None) for line in lines]
+    placed = place_lines(lines, columns, first)
     heads = [cells for line, cells in zip(lines, placed, strict=True) if line.base > first]
     while heads and not any(heads[-1][1:]):
         # The head of the first rows.
         heads.pop()
-    lowest = _share_groups(heads)
+    lowest, unclear_lines = share_groups(heads, columns, rules)
+    if unclear_lines and has_distinct_names(heads[unclear_lines:]):
+        unclear = [line.text for line in lines[:unclear_lines]]
+        yield TextTable([], [], lines[0].base, unclear=unclear)
+        yield from _build(page, lines[unclear_lines:], columns)
+        return
+    widest = max((above.base - line.base for above, line in pairwise(lines[1:])), default=0.0)
     rows = placed[:1]
     for at, cells in enumerate(placed[1:], start=1):
         above, line, below = lines[at - 1], lines[at], lines[min(at + 1, len(lines) - 1)]
         if (
             line.base >= lowest
             or _is_note(above, line, below)
-            or _belongs_to_row(rules, above, line, columns, rows[-1])
+            or _belongs_to_row(rules, above, line, columns, rows[-1], widest)
         ):
             rows[-1] = [[*begun, *own] for begun, own in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
     is_head = lines[0].is_bold and not all(line.is_bold for line in lines)
-    is_unclear = any(map(hold_values_beside, zip(*placed, strict=True))) or lacks_group(heads)
+    is_unclear = (
+        any(map(hold_values_beside, zip(*placed, strict=True)))
+        or unclear_lines > 0
+        or lacks_group(heads)
+        or any(_is_beside_rows(*near) for near in zip(lines, lines[1:], lines[2:], strict=False))
+    )
     written = [
         [
             Cell(join_cell(cell, right), is_header=is_head and not at)
@@ -414,8 +469,35 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: _Columns) -> TextT
         ]
         for at, row in enumerate([[Line([part]) for part in cell] for cell in row] for row in rows)
     ]
-    unclear = [line.text for line in lines] if is_unclear else ()
-    return TextTable(columns, written, lines[-1].base, unclear=unclear)
+    shown = [line.text for line in lines] if is_unclear else ()
+    yield TextTable(columns, written, lines[-1].base, unclear=shown)
+
+
+def _share_labels(
+    lines: Sequence[Line], columns: Columns, rules: Sequence[DrawnRule]
+) -> Iterator[Line]:
+    """Yield the lines; a label in the middle of the rows between two rules is that of each row."""
+    heights = sorted(rule.base for rule in rules)
+    for _, group in groupby(lines, lambda line: bisect(heights, line.base)):
+        own = list(group)
+        labels = [line.segments[0] for line in own if not find_column(columns, line.segments[0])]
+        others = [[one for one in line.segments if find_column(columns, one)] for line in own]
+        rows = [row for row in others if any(is_value(one.text) for one in row)]
+        bases = [row[0].base for row in rows]
+        is_one = len(labels) == 1 or not any(
+            abs(label.base - base) < _LEVEL for label in labels for base in bases
+        )
+        is_shared = (
+            len(rows) > 1 and labels and is_one and labels[0].base < bases[0] - _LEVEL
+            and abs(labels[0].base + labels[-1].base - bases[0] - bases[-1]) < labels[0].size
+        )  # fmt: skip
+        text = join_lines(label.text for label in labels)
+        yield from (
+            [
+                replace(own[0], segments=[replace(labels[0], text=text, base=row[0].base), *row])
+                for row in others if row
+            ] if is_shared else own
+        )  # fmt: skip
 
 
 def _is_note(above: Line, line: Line, below: Line) -> bool:
@@ -425,87 +507,13 @@ def _is_note(above: Line, line: Line, below: Line) -> bool:
     return is_alone and line.is_bold == above.is_bold and gaps[0] < _NEARER * gaps[1]
 
 
-def _place(line: Line, columns: _Columns, free: Sequence[int] | None) -> _Cells:
-    """Return the texts of a line in each column; a header over several columns is in each.
-
-    A header beside its column is that of the nearest one that is `free`, without another header.
-    """
-    cells: _Cells = [[] for _ in columns]
-    for segment in line.segments:
-        over = [] if free is None else _list_over(columns, segment)
-        if not over and free:
-            at = _find_column([columns[at] for at in free], segment)
-            cells[free[at]].append(segment)
-        elif len(over) < 2:
-            cells[_find_column(columns, segment)].append(segment)
-        else:
-            for column, text in zip(over, _part_header(columns, segment, over), strict=True):
-                own = segment if text == segment.text else replace(segment, text=text)
-                cells[column].append(own)
-    return cells
-
-
-def _share_groups(heads: Sequence[_Cells]) -> float:
-    """Put the head of a group into all of its columns, if the headers below repeat in each group;
-    return the place of the lowest header if all of them are one.
-
-    There are as many groups of equal headers as heads, each of which is in the middle of a group;
-    in the middle of three columns, it may belong to the second one alone.
-    """
-    names = [join_lines(part.text for part in cell) for cell in heads[-1]] if heads else []
-    first = next((at for at, name in enumerate(names) if names.count(name) > 1), len(names))
-    places = [(cell[0].left, cell[-1].right) for cell in heads[-1][first:] if cell] if heads else []
-    lowest = inf
-    for cells in heads[:-1]:
-        own = list({id(part): part for cell in cells[first:] for part in cell}.values())
-        width = len(places) // max(len(own), 1)
-        groups = [places[at : at + width] for at in range(0, len(places), width or 1)]
-        if (
-            len(own) > 1
-            and first + width * len(own) == len(names)
-            and names[first:-width] == names[first + width :]
-            and all(_is_head(one, group) for one, group in zip(own, groups, strict=True))
-        ):
-            cells[first:] = [[one] for one in own for _ in range(width)]
-            lowest = min(part.base for cell in heads[-1] for part in cell)
-    return lowest
-
-
-def _is_head(head: Segment, group: _Columns) -> bool:
-    """Return whether a text is in the middle of the headers of a group, and not of one of them."""
-    is_clear = len(group) % 2 == 0 or len(_list_over(group, head)) > 1
-    return is_clear and abs(head.left + head.right - group[0][0] - group[-1][1]) < 2 * head.size
-
-
-def _part_header(columns: _Columns, segment: Segment, over: Sequence[int]) -> list[str]:
-    """Return the words of a header for each column that it is over.
-
-    They are all of the header, unless each word is over one column, and has its left or right edge
-    or its middle: then these are adjacent headers, with only a space between.
-    """
-    words = segment.text.split(" ")
-    own: dict[int, list[tuple[float, float, str]]] = {at: [] for at in over}
-    for word, (left, right) in zip(words, segment.words, strict=False):
-        places = _list_over(columns, replace(segment, left=left, right=right))
-        own.get(places[0] if len(places) == 1 else -1, []).append((left, right, word))
-    edges = [((parts[0][0], parts[-1][1]), columns[at]) for at, parts in own.items() if parts]
-    is_aligned = any(
-        all(abs(share(one) - share(other)) < _ALIGNED * segment.size for one, other in edges)
-        for share in (min, max, sum)
-    )
-    if len(segment.parts) == len(over):
-        return [part.text for part in segment.parts]
-    if len(words) != sum(map(len, own.values())) or len(edges) < len(over) or not is_aligned:
-        return [segment.text for _ in over]
-    return [" ".join(word for *_, word in own[at]) for at in over]
-
-
 def _belongs_to_row(
     rules: Sequence[DrawnRule],
     above: Line,
     line: Line,
-    columns: _Columns,
-    row: _Cells,
+    columns: Columns,
+    row: Cells,
+    widest: float,
 ) -> bool:
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 
@@ -517,11 +525,12 @@ def _belongs_to_row(
         return False
     if above.base - line.base < _BETWEEN * line.size:
         return True
-    has_label = _find_column(columns, line.segments[0]) == 0
-    if has_label and (line.has_values or len(line.segments) == 1):
+    has_label = find_column(columns, line.segments[0]) == 0
+    is_near = above.base - line.base < _NEARER * widest
+    if has_label and (line.has_values or len(line.segments) == 1 or is_near):
         is_open = not is_value(line.segments[0].text) and not (line.has_values and any(row[1:]))
         return is_open and _goes_on_below(above, line, columns)
-    beside = [row[_find_column(columns, one)] for one in line.segments[1:] if is_value(one.text)]
+    beside = [row[find_column(columns, one)] for one in line.segments[1:] if is_value(one.text)]
     if beside and all(any(is_value(part.text) for part in cell) for cell in beside):
         # A further label with its value, such as a discount or a total.
         return False
@@ -530,22 +539,9 @@ def _belongs_to_row(
     return not has_label and above.base - line.base < 1.5 * line.size
 
 
-def _goes_on_below(above: Line, line: Line, columns: _Columns) -> bool:
+def _goes_on_below(above: Line, line: Line, columns: Columns) -> bool:
     """Return whether a label goes on in the next line, in the width up to the next column."""
     label, own = above.segments[0], line.segments[0]
     is_close = above.base - line.base < _PITCH * line.size
-    has_label = _find_column(columns, label) == 0
+    has_label = find_column(columns, label) == 0
     return is_close and has_label and continues_label(label, own, columns[1][0] - line.size)
-
-
-def _list_over(columns: _Columns, segment: Segment) -> list[int]:
-    """Return the columns that a segment is over."""
-    return [
-        at for at, (left, right) in enumerate(columns)
-        if min(segment.right, right) - max(segment.left, left) > _LEAST_OVER
-    ]  # fmt: skip
-
-
-def _find_column(columns: _Columns, segment: Segment) -> int:
-    overlaps = [min(segment.right, right) - max(segment.left, left) for left, right in columns]
-    return overlaps.index(max(overlaps))

@@ -53,7 +53,8 @@ def _find_cells(page: PageText, turned: Sequence[_Turned]) -> Iterator[_Cell]:
     """Yield the words in each cell of a drawn table, and the place of their text."""
     for grid in find_grids(page.strokes):
         inside, _ = grid.part([place for _, place in turned])
-        if not inside or read_grid(grid, grid.part(page.segments)[0]) is None:
+        table = read_grid(grid, grid.part(page.segments)[0]) if inside else None
+        if table is None or table.unclear:
             continue
         own = {id(place): one for one, place in turned}
         for cell, places in grid.group(inside).items():
