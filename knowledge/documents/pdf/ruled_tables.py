@@ -349,12 +349,16 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
     is_whole = not any(cell.columns > 1 for cell in own[0])
     is_head = is_whole and not bases[0] and _is_bold_head(grid, cells)
     for row in rows:
+        whole = {
+            cell for cell in own[row]
+            if cell.rows > 1 or _spans_rows(cells.get(cell, ()), bases[row])
+        }  # fmt: skip
         for at, (base, end) in enumerate(pairwise((*(bases[row] or [inf]), -inf))):
-            shown = [cell for cell in own[row] if cell.rows == 1 or not at]
+            shown = [cell for cell in own[row] if cell not in whole or not at]
             lines = strike_row([
                 [
                     line for line in cells.get(cell, ())
-                    if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
+                    if cell in whole or end + _SAME_LINE < line.base <= base + _SAME_LINE
                 ]
                 for cell in shown
             ])  # fmt: skip
@@ -363,7 +367,7 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
                     join_cell(held, cell.right),
                     cell.columns,
                     sum(len(bases[part]) or 1 for part in range(row, row + cell.rows))
-                    if cell.rows > 1
+                    if cell in whole
                     else 1,
                     is_header=is_head and row == 0,
                 )
@@ -388,6 +392,8 @@ def _find_bases(row: _CellLines) -> list[float]:
     high as those of another cell. Only values prove rows without a first cell.
     """
     row = {cell: lines for cell, lines in row.items() if cell.rows == 1}
+    longest = [line.base for line in max(row.values(), key=len, default=())]
+    row = {cell: lines for cell, lines in row.items() if not _spans_rows(lines, longest)}
     if len(row) < 2:
         return []
     first, *others = (row[cell] for cell in sorted(row, key=lambda cell: cell.column))
@@ -428,7 +434,8 @@ def _find_bases_of_values(
         return []
     starts: list[float] = []
     above: Line | None = None
-    is_label = False
+    open_label: float | None = None
+    is_valued = True
     for base in every:
         own = next((line for line in first if abs(line.base - base) < _SAME_LINE), None)
         has_value = any(abs(base - other) < _SAME_LINE for other in valued)
@@ -437,10 +444,25 @@ def _find_bases_of_values(
             and above is not None
             and continues_label(above.segments[-1], own.segments[0], right)
         )
-        if (has_value and not (is_label and continues)) or (own is not None and not continues):
+        if own is not None and not continues:
             starts.append(base)
-        above, is_label = (own or above), not has_value
+            is_valued, open_label = False, None
+        elif own is not None and is_valued and not has_value and open_label is None:
+            # The rest of a label beside its value, or the beginning of the next one.
+            open_label = base
+        if has_value and is_valued:
+            starts.append(base if open_label is None else open_label)
+            open_label = None
+        above, is_valued = (own or above), is_valued or has_value
     return starts
+
+
+def _spans_rows(lines: Sequence[Line], bases: Sequence[float]) -> bool:
+    """Return whether a drawn cell has a text that is no value, in the middle of several rows."""
+    if not lines or len(lines) >= len(bases) or any(is_value(line.text) for line in lines):
+        return False
+    middles = lines[0].base + lines[-1].base, bases[0] + bases[-1]
+    return abs(middles[0] - middles[1]) < lines[0].size
 
 
 def _join_near(bases: Iterable[float]) -> list[float]:

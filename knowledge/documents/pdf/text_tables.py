@@ -193,7 +193,7 @@ def _fits(line: Line, columns: Columns, above: Sequence[Line]) -> bool:
         if len(over := list_over(columns, piece)) > 1
     ]  # fmt: skip
     return not any(
-        len({find_column(columns, one) for one in other.segments}.intersection(over)) > 1
+        sum(find_column(columns, one) in over for one in other.segments) > 1
         for over in crossed
         for other in above
     )
@@ -211,7 +211,7 @@ def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: Co
     is_close = above.base - line.base < _PITCH * line.size
     is_inner = own.left > columns[0][1] - 1
     is_label = own.right < columns[min(1, len(columns) - 1)][0] and is_close
-    is_wrapped = is_label and _goes_on_below(above, line, columns)
+    is_wrapped = is_label and above.has_values and _goes_on_below(above, line, columns)
     return is_close and (is_inner or is_wrapped or _has_rules(rules, line))
 
 
@@ -488,7 +488,8 @@ def _share_labels(
             abs(label.base - base) < _LEVEL for label in labels for base in bases
         )
         is_shared = (
-            len(rows) > 1 and labels and is_one and labels[0].base < bases[0] - _LEVEL
+            len(rows) > 1 and labels and is_one and not is_value(labels[0].text)
+            and labels[0].base < bases[0] - _LEVEL
             and abs(labels[0].base + labels[-1].base - bases[0] - bases[-1]) < labels[0].size
         )  # fmt: skip
         text = join_lines(label.text for label in labels)
@@ -527,7 +528,9 @@ def _belongs_to_row(
         return True
     has_label = find_column(columns, line.segments[0]) == 0
     is_near = above.base - line.base < _NEARER * widest
-    if has_label and (line.has_values or len(line.segments) == 1 or is_near):
+    if is_near and has_label and _goes_on_below(above, line, columns) and not line.has_values:
+        return True
+    if has_label and (line.has_values or len(line.segments) == 1):
         is_open = not is_value(line.segments[0].text) and not (line.has_values and any(row[1:]))
         return is_open and _goes_on_below(above, line, columns)
     beside = [row[find_column(columns, one)] for one in line.segments[1:] if is_value(one.text)]
