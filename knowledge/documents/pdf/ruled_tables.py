@@ -53,6 +53,8 @@ _ONE_ROW = 2
 _LOWEST_BOX = 24.0
 _MOST_BOXES = 100
 """Minimum height of a box in points, and maximum number of them: more are a drawing."""
+_LEAST_SHARE = 0.2
+"""Minimum share of a text that is in a column to which it belongs as well."""
 _SAME_LINE = 2.5
 """The same if values prove that there are rows: labels in another typeface may be higher."""
 _CellLines = dict[DrawnCell, list[Line]]
@@ -297,12 +299,21 @@ def _fit_columns(
         crossed = [edge for edge in edges if any(len(_share(one, [edge])) > 1 for one in wide)]
         return [edge for edge in edges if edge not in crossed] if is_beside else []
     has_values = any(is_value(part.text) for one in wide for part in one.parts)
+    if len(segments) == 1 and not is_value(segments[0].text) and _is_in_middle(segments[0], cell):
+        return []
     return edges if not wide or (is_beside and not has_values) else []
+
+
+def _is_in_middle(segment: Segment, cell: DrawnCell) -> bool:
+    return abs(segment.left + segment.right - cell.left - cell.right) < segment.size
 
 
 def _share(segment: Segment, edges: Sequence[float]) -> list[Segment]:
     """Return a text, or its parts in the columns between edges, each of them with all of it."""
-    crossed = [edge for edge in sorted(edges) if segment.left + NEAR < edge < segment.right - NEAR]
+    least = max(NEAR, _LEAST_SHARE * (segment.right - segment.left))
+    crossed = [
+        edge for edge in sorted(edges) if segment.left + least < edge < segment.right - least
+    ]
     places = pairwise([segment.left, *crossed, segment.right])
     return [replace(segment, left=left, right=right) for left, right in places]
 
