@@ -153,12 +153,13 @@ def _are_level(box: DrawnGrid, other: DrawnGrid) -> bool:
 def _are_boxes(
     first: DrawnGrid, inside: Sequence[Sequence[Segment]], outside: Sequence[Segment]
 ) -> bool:
-    """Return whether nothing is beside boxes, and none has only values, as a column may have."""
+    """Return whether nothing is beside boxes, and none has mostly values, as columns may have."""
     if any(first.tops[-1] < one.base < first.tops[0] for one in outside):
         return False
     for own in inside:
         lines = list(find_lines(own))
-        if len(lines) < _LEAST_BESIDE or all(is_value(one.text) for one in lines[1:]):
+        valued = sum(all(is_value(one.text) for one in line.segments) for line in lines)
+        if len(lines) < _LEAST_BESIDE or 2 * valued >= len(lines):
             return False
     return True
 

@@ -367,6 +367,8 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
     if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
         return segments
     label, text = segments
+    if is_value(label.text) and is_value(text.text):
+        return segments
     if text.is_code:
         # The number of a line of code, which keeps its indentation.
         return [replace(label, is_code=True), text]

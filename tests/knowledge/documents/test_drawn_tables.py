@@ -350,3 +350,23 @@ def test_boxes_next_to_each_other_are_read_one_after_the_other(
     assert page.content.replace("|", " ").replace("---", " ").split() == " ".join(shown).split()
     # Lines at the same heights may be rows.
     assert len(page.left_out) == (boxes[0] is SENDER)
+
+
+def test_texts_in_the_middle_of_drawn_cells_belong_to_all_rows_and_columns_in_them() -> None:
+    rows = [("Estonia", "46", "144"), ("Slovenia", "56", "130"), ("Switzerland", "64", "122")]
+
+    def paint(canvas: Canvas) -> None:
+        canvas.grid([60, 120, 220, 280], [760, 740, 720, 660])
+        canvas.drawCentredString(170, 745, "Replies")
+        for left, text in ((62, "Country"), (125, "2006"), (190, "2007"), (225, "Level")):
+            canvas.drawString(left, 725, text)
+        for at, (name, first, second) in enumerate(rows):
+            canvas.drawString(62, 705 - 14 * at, name)
+            canvas.drawRightString(150, 705 - 14 * at, first)
+            canvas.drawRightString(210, 705 - 14 * at, second)
+        canvas.drawString(225, 691, "Medium")
+
+    (table,) = list_tables(read(draw(paint)))
+
+    assert table.split("\n")[0] == "| Country | Replies 2006 | Replies 2007 | Level |"
+    assert table.split("\n")[2:] == [f"| {' | '.join(row)} | Medium |" for row in rows]
