@@ -3,12 +3,18 @@
 Other tables are found by the alignment of their cells, see `text_tables`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
 
+from knowledge.documents.pdf.drawn_boxes import (
+    cut_columns,
+    frame,
+    list_boxes,
+    represent,
+    take_boxes,
+)
 from knowledge.documents.pdf.drawn_grids import (
     NEAR,
     DrawnCell,
@@ -16,13 +22,11 @@ from knowledge.documents.pdf.drawn_grids import (
     find_grids,
     find_groups,
     has_interlocked_rows,
-    make_box,
     make_grid,
     part_grid,
 )
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, Stroke, cut_segment
 from knowledge.documents.pdf.text_lines import (
-    DrawnTable,
     Line,
     TextTable,
     continues_label,
@@ -50,9 +54,6 @@ _BASELINE = 1.5
 """Distance in points within which baselines prove that texts are on one line."""
 _ONE_ROW = 2
 """The number of edges of one row."""
-_LOWEST_BOX = 24.0
-_MOST_BOXES = 100
-"""Minimum height of a box in points, and maximum number of them: more are a drawing."""
 _LEAST_SHARE = 0.2
 """Minimum share of a text that is in a column to which it belongs as well."""
 _SAME_LINE = 2.5
@@ -65,7 +66,7 @@ def take_tables(
 ) -> list[Segment]:
     """Return the segments of a page, with the drawn tables and boxes in place of those in them."""
     left = list(segments)
-    boxes = _list_boxes(rules)
+    boxes = list_boxes(rules)
     for drawn in find_grids(strokes) if left else ():
         whole = read_grid(drawn, drawn.part(left)[0])
         grids = [] if whole is None else part_grid(drawn, whole.segments)
@@ -73,95 +74,10 @@ def take_tables(
             inside, outside = grid.part(left)
             if inside:
                 table = whole if len(grids) == 1 else read_grid(grid, inside)
-                left = [*outside, _represent(grid, inside, table or _frame(grid, inside))]
+                left = [*outside, represent(grid, inside, table or frame(grid, inside))]
         if whole is None and len(drawn.tops) == _ONE_ROW:
-            boxes += _cut_columns(drawn)
-    return _take_boxes(left, boxes)
-
-
-def _list_boxes(rules: Sequence[DrawnRule]) -> list[DrawnGrid]:
-    """Return the boxes of a page, whose upper and lower edges are rules that follow each other."""
-    pairs = [
-        (upper, lower) for upper, lower in pairwise(rules)
-        if (upper.left, upper.right) == (lower.left, lower.right)
-        and upper.base - lower.base > _LOWEST_BOX
-    ]  # fmt: skip
-    return [
-        grid for upper, lower in (pairs if len(pairs) <= _MOST_BOXES else ())
-        if (grid := make_box(upper.left, lower.base, upper.right, upper.base)) is not None
-    ]  # fmt: skip
-
-
-def _cut_columns(grid: DrawnGrid) -> list[DrawnGrid]:
-    """Return the cells of a grid of one row, which are boxes."""
-    boxes = (make_box(one.left, one.bottom, one.right, one.top) for one in grid.cells)
-    return [box for box in boxes if box is not None]
-
-
-def _take_boxes(segments: list[Segment], boxes: Sequence[DrawnGrid]) -> list[Segment]:
-    """Return segments with boxes next to each other in place of the texts in them.
-
-    Boxes whose lines are all at the same heights may be columns of a table: they are lines, box by
-    box, of unclear structure.
-    """
-    for first in sorted(boxes, key=lambda box: (-box.tops[0], box.lefts[0])):
-        row = [first]
-        for box in boxes:
-            if box.lefts[0] >= row[-1].lefts[-1] - NEAR and _are_level(first, box):
-                row.append(box)
-        inside: list[list[Segment]] = []
-        left = segments
-        for box in row if len(row) > 1 else ():
-            own, left = box.part(left)
-            inside.append(own)
-        if not inside or not _are_boxes(first, inside, left):
-            continue
-        tables = [_frame(box, own) for box, own in zip(row, inside, strict=True)]
-        lines = [list(find_lines(own)) for own in inside]
-        if _may_be_columns(row, lines):
-            unclear = [line.text for own in lines for line in own]
-            tables[0] = replace(tables[0], rows=[[Cell(unclear[0])]], unclear=unclear)
-            inside, tables = [[one for own in inside for one in own]], tables[:1]
-        for box, own, table in zip(row, inside, tables, strict=False):
-            left.append(_represent(box, own, table))
-        segments = left
-    return segments
-
-
-def _may_be_columns(boxes: Sequence[DrawnGrid], lines: Sequence[Sequence[Line]]) -> bool:
-    """Return whether the lines of each box are texts at the heights of those of another box."""
-    bases = [[line.base for line in own] for own in lines]
-    shortest = min(bases, key=len)
-    is_level = all(
-        any(abs(base - other) < _BASELINE for other in own) for own in bases for base in shortest
-    )
-    wrapped = sum(
-        is_wrapped(above.segments[-1], line.segments[0], box.lefts[-1])
-        for box, own in zip(boxes, lines, strict=True)
-        for above, line in pairwise(own)
-    )
-    is_prose = 2 * wrapped > sum(map(len, lines))
-    return is_level and not is_prose and all(len(one.segments) == 1 for own in lines for one in own)
-
-
-def _are_level(box: DrawnGrid, other: DrawnGrid) -> bool:
-    """Return whether the upper and lower edges of boxes are next to each other."""
-    edges = zip(box.tops, other.tops, strict=False)
-    return all(abs(one - two) < 2 * NEAR for one, two in edges)
-
-
-def _are_boxes(
-    first: DrawnGrid, inside: Sequence[Sequence[Segment]], outside: Sequence[Segment]
-) -> bool:
-    """Return whether nothing is beside boxes, and none has mostly values, as columns may have."""
-    if any(first.tops[-1] < one.base < first.tops[0] for one in outside):
-        return False
-    for own in inside:
-        lines = list(find_lines(own))
-        valued = sum(all(is_value(one.text) for one in line.segments) for line in lines)
-        if len(lines) < _LEAST_BESIDE or 2 * valued >= len(lines):
-            return False
-    return True
+            boxes += cut_columns(drawn)
+    return take_boxes(left, boxes)
 
 
 def read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
@@ -170,7 +86,7 @@ def read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None
     cells = {cell: list(find_lines(own)) for cell, own in grid.group(inside).items()}
     if len(drawn.lefts) <= 2 or not _is_table(grid, cells):
         return None
-    table = _frame(grid, inside)
+    table = frame(grid, inside)
     table.columns, table.rows = list(pairwise(grid.lefts)), list(_list_rows(grid, cells))
     if has_interlocked_rows(grid):
         table.unclear = [line.text for line in _list_lines(drawn, segments)]
@@ -196,22 +112,6 @@ def _list_heads(cells: _CellLines) -> list[list[list[Segment]]]:
         ]
         for base in _join_near(line.base for lines in own for line in lines)
     ]
-
-
-def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:
-    """Return a table without rows, which is the lines inside a frame."""
-    lowest = min(segment.base for segment in segments)
-    return TextTable([(grid.lefts[0], grid.lefts[-1])], [], lowest, segments)
-
-
-def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> DrawnTable:
-    sizes: Counter[float] = Counter()
-    for segment in inside:
-        sizes[segment.size] += len(segment.text)
-    size = sizes.most_common(1)[0][0]
-    text = " ".join(segment.text for segment in inside)
-    base = grid.tops[0] - size
-    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, table=table)
 
 
 def _list_lines(grid: DrawnGrid, segments: Sequence[Segment]) -> Iterator[Line]:

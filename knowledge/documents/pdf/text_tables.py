@@ -12,16 +12,22 @@ from knowledge.documents.pdf.header_groups import (
     Columns,
     find_column,
     has_distinct_names,
-    list_over,
     place_lines,
     share_groups,
 )
 from knowledge.documents.pdf.page_layout import LaidOutPage
-from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
+from knowledge.documents.pdf.page_text import DrawnRule
+from knowledge.documents.pdf.table_extent import (
+    cut_segments,
+    find_end,
+    goes_on_below,
+    heads_column,
+    is_beside_rows,
+    is_justified,
+)
 from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
-    continues_label,
     hold_values_beside,
     is_wrapped,
     join_cell,
@@ -33,13 +39,10 @@ from knowledge.documents.pdf.text_lines import (
 from knowledge.documents.tables import Cell, is_value
 
 _BETWEEN = 0.8
-_LARGEST_GAP = 4.0
 _LEAST_VALUED = 2
 _PROVED_BY = 2
 """Number of rows that prove a column beside a text that spans it."""
 _LEAST_GROUPED = 3
-_MOST_NOTES = 3
-"""Maximum number of lines between two rows that are only in the first column."""
 _LEAST_LETTERS = 22
 _LEAST_WRAPPED = 0.8
 """Minimum number of letters of a line of prose, and minimum share of lines that go on."""
@@ -47,15 +50,10 @@ _LEVEL = 1.5
 """Distance in points within which lines are at one height."""
 _MOST_BESIDE = 0.4
 """Maximum share of the rows of a table that are at the height of a line of another table."""
-_FURTHEST_ROW = 2.0
 _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
 _NEARER = 0.8
-_HEADER_PITCH = 1.4
-_APART = 1.4
-_PITCH = 1.7
-"""Maximum distance of the lines of a cell, in font sizes."""
 
 
 def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | TextTable]:
@@ -66,14 +64,14 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
     page.lines = lines = list(_join_labels(page.lines))
     at = 0
     while at < len(lines):
-        end = _find_end(page, at)
-        if end == at + 1 < len(lines) and _heads_column(lines[at], lines[end]):
-            below = _find_end(page, end)
+        end = find_end(page, at)
+        if end == at + 1 < len(lines) and heads_column(lines[at], lines[end]):
+            below = find_end(page, end)
             end = below if below > end + 1 else end
         parts: Sequence[Line | TextTable] = lines[at:end]
         if (drawn := lines[at].table) is not None:
             parts = [drawn]
-        elif end > at + 1 and not _is_justified(lines, at, end):
+        elif end > at + 1 and not is_justified(lines, at, end):
             with left_out.contain("table structure", f"page {page.number}"):
                 parts = list(_build_sides(page, lines[at:end]))
         elif end == at + 1:
@@ -90,7 +88,7 @@ def _is_unclear_row(page: LaidOutPage, at: int) -> bool:
     """Return whether a line has the cells of a row, with a value among them, but is in no table."""
     line = page.lines[at]
     is_wide = line.table is None and not line.is_code and len(line.segments) >= _LEAST_GROUPED
-    return is_wide and line.has_values and _find_end(page, at) == at + 1
+    return is_wide and line.has_values and find_end(page, at) == at + 1
 
 
 def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
@@ -120,175 +118,6 @@ def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
         and not any(is_value(segment.text) for segment in labels)
         and max(segment.right for segment in labels) < values.segments[0].left
     )
-
-
-def _heads_column(line: Line, below: Line) -> bool:
-    """Return whether a bold line is the upper part of a header in the line below it."""
-    head = line.segments[0]
-    is_near = 0 < line.base - below.base < _HEADER_PITCH * line.size
-    is_head = len(line.segments) == 1 and line.is_bold and below.is_bold and is_near
-    return is_head and any(
-        one.left - one.size <= head.left and head.right <= one.right + one.size
-        for one in below.segments[1:]
-    )
-
-
-def _find_end(page: LaidOutPage, start: int) -> int:
-    """Return the index after the last line of a table that begins at a line, or after the line."""
-    lines, rules = page.lines, page.text.rules
-    columns: Columns = [(segment.left, segment.right) for segment in lines[start].segments]
-    end, last_row = start + 1, start
-    while _may_begin(page, start) and end < len(lines):
-        above, line = lines[end - 1 : end + 1]
-        is_near = 0 < above.base - line.base < _LARGEST_GAP * line.size
-        is_other = line.table is not None or line.is_running or line.column != above.column
-        if is_other or not is_near or not _fits(line, columns, lines[start:end]):
-            break
-        if _heads_table(rules, lines[start:end], lines[end : end + 2], columns):
-            break
-        if len(line.segments) > 1:
-            last_row = end
-            pieces = _cut_segments(columns, line.segments)
-            columns = merge_intervals([*columns, *((one.left, one.right) for one in pieces)])
-        elif not (
-            _is_wrapped(rules, above, line, columns)
-            or _is_beside_rows(*lines[end - 1 : end + 2])
-            or _is_before_row(lines, start, end, columns)
-        ):
-            break
-        end += 1
-    return end if last_row > start else start + 1
-
-
-def _is_justified(lines: Sequence[Line], start: int, end: int) -> bool:
-    """Return whether lines are prose with wide spaces: one beside them has none, and its edges."""
-    own = lines[start:end]
-    for line in (*lines[:start][-1:], *lines[end : end + 1]):
-        edges = [(one.segments[0].left, one.segments[-1].right) for one in (line, *own)]
-        is_level = all(max(places) - min(places) < 1 for places in zip(*edges, strict=True))
-        if is_level and len(line.segments) == 1 and line.table is None:
-            return not any(is_value(one.segments[-1].text) for one in own)
-    return False
-
-
-def _may_begin(page: LaidOutPage, start: int) -> bool:
-    """Return whether a table may begin at a line: not where it begins below, at narrower rules."""
-    line, following = page.lines[start], page.lines[start + 1 : start + 2]
-    if len(line.segments) < 2 or line.is_code or line.is_running:
-        return False
-    lowest = following[0].base + following[0].size / 2 if following else line.base
-    between = [rule for rule in page.text.rules if lowest < rule.base < line.base]
-    left = min((rule.left for rule in between), default=-inf)
-    right = max((rule.right for rule in between), default=inf)
-    return left - 5 <= line.segments[0].left and line.segments[-1].right <= right + 5
-
-
-def _fits(line: Line, columns: Columns, above: Sequence[Line]) -> bool:
-    """Return whether no segment of a line reaches over two columns of a line above it.
-
-    A centred header and a short label may be beside each other in one column.
-    """
-    crossed = [
-        over for piece in _cut_segments(columns, line.segments)
-        if len(over := list_over(columns, piece)) > 1
-    ]  # fmt: skip
-    return not any(
-        sum(find_column(columns, one) in over for one in other.segments) > 1
-        for over in crossed
-        for other in above
-    )
-
-
-def _cut_segments(columns: Columns, segments: Sequence[Segment]) -> list[Segment]:
-    """Return segments, cut where a gap is between two columns."""
-    gutters = [(one[1], other[0]) for one, other in pairwise(columns)]
-    return [piece for segment in segments for piece in cut_segment(segment, gutters)]
-
-
-def _is_wrapped(rules: Sequence[DrawnRule], above: Line, line: Line, columns: Columns) -> bool:
-    """Return whether a line of one segment goes on with a cell of the row above it."""
-    own = line.segments[0]
-    is_close = above.base - line.base < _PITCH * line.size
-    is_inner = own.left > columns[0][1] - 1
-    is_label = own.right < columns[min(1, len(columns) - 1)][0] and is_close
-    is_wrapped = is_label and above.has_values and _goes_on_below(above, line, columns)
-    return is_close and (is_inner or is_wrapped or _has_rules(rules, line))
-
-
-def _is_beside_rows(above: Line, line: Line, below: Line | None = None) -> bool:
-    """Return whether a line is a label between the heights of two rows with values and no label,
-    which are as far apart as the lines of a text.
-    """
-    if below is None or above.table is not None or below.table is not None:
-        return False
-    label = line.segments[0]
-    return (
-        len(line.segments) == 1
-        and not is_value(label.text)
-        and 0 < line.base - below.base < _PITCH * line.size / 2 + 1
-        and 0 < above.base - line.base < _PITCH * line.size / 2 + 1
-        and all(
-            label.right < row.segments[0].left and any(is_value(one.text) for one in row.segments)
-            for row in (above, below)
-        )
-    )
-
-
-def _is_before_row(lines: Sequence[Line], start: int, end: int, columns: Columns) -> bool:
-    """Return whether a line in the first column heads a row below it, or is a note of the one above
-    it: other such lines may be between, and the row has values that fit the columns.
-    """
-    left, right = columns[0][0], columns[min(1, len(columns) - 1)][0]
-    for above, line in pairwise(lines[end : end + _MOST_NOTES + 1]):
-        note = above.segments[0]
-        size = max(above.size, line.size)
-        if (
-            abs(note.left - left) > size
-            or note.right >= right
-            or not 0 < above.base - line.base < _FURTHEST_ROW * size
-            or line.table is not None
-        ):
-            return False
-        if len(line.segments) > 1:
-            is_row = len(line.segments) >= min(len(columns), _LEAST_GROUPED) and line.has_values
-            return is_row and _fits(line, columns, lines[start:end])
-    return False
-
-
-def _heads_table(
-    rules: Sequence[DrawnRule], table: Sequence[Line], following: Sequence[Line], columns: Columns
-) -> bool:
-    """Return whether the line after those of a table is the header of another one.
-
-    It has several texts that are no values. It is bold, above rules of its own or a row of values;
-    or it is further from the row above it than from that below it; or its columns are others.
-    """
-    above, line, below = table[-1], following[0], following[-1]
-    if len(line.segments) < 2 or any(is_value(one.text) for one in line.segments):
-        return False
-    is_bold = line.is_bold and not above.is_bold
-    if is_bold and _has_rules(rules, line, is_below=len(line.segments) >= _LEAST_GROUPED):
-        return True
-    if not below.has_values or sum(one.has_values for one in table[-2:]) < _LEAST_VALUED:
-        return False
-    others = sum(not list_over(columns, segment) for segment in line.segments[1:])
-    gap = above.base - line.base
-    is_apart = gap > _APART * (line.base - below.base) and gap > _APART * above.size
-    return is_bold or is_apart or 2 * others > len(line.segments)
-
-
-def _has_rules(rules: Sequence[DrawnRule], line: Line, *, is_below: bool = False) -> bool:
-    """Return whether rules are drawn above and below each segment of a line, or just below it."""
-    lowest = -line.size if is_below else -6 * line.size
-    for segment in line.segments:
-        over = [
-            rule.base - line.base for rule in rules
-            if rule.left <= segment.left + 5 and segment.right - 5 <= rule.right
-        ]  # fmt: skip
-        has_above = is_below or max(over, default=0) > 0
-        if not has_above or not any(lowest < base < 0 for base in over):
-            return False
-    return True
 
 
 def _find_columns(lines: Sequence[Line]) -> Columns:
@@ -429,7 +258,7 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
 def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterator[TextTable]:
     """Yield the table of lines, below the lines of its header whose columns are unclear."""
     rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
-    lines = [replace(line, segments=_cut_segments(columns, line.segments)) for line in lines]
+    lines = [replace(line, segments=cut_segments(columns, line.segments)) for line in lines]
     lines = list(_share_labels(lines, columns, rules))
     first = max((line.base for line in _list_valued(lines)), default=inf)
     placed = place_lines(lines, columns, first)
@@ -460,7 +289,7 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterat
         any(map(hold_values_beside, zip(*placed, strict=True)))
         or unclear_lines > 0
         or lacks_group(heads)
-        or any(_is_beside_rows(*near) for near in zip(lines, lines[1:], lines[2:], strict=False))
+        or any(is_beside_rows(*near) for near in zip(lines, lines[1:], lines[2:], strict=False))
     )
     written = [
         [
@@ -528,11 +357,11 @@ def _belongs_to_row(
         return True
     has_label = find_column(columns, line.segments[0]) == 0
     is_near = above.base - line.base < _NEARER * widest
-    if is_near and has_label and _goes_on_below(above, line, columns) and not line.has_values:
+    if is_near and has_label and goes_on_below(above, line, columns) and not line.has_values:
         return True
     if has_label and (line.has_values or len(line.segments) == 1):
         is_open = not is_value(line.segments[0].text) and not (line.has_values and any(row[1:]))
-        return is_open and _goes_on_below(above, line, columns)
+        return is_open and goes_on_below(above, line, columns)
     beside = [row[find_column(columns, one)] for one in line.segments[1:] if is_value(one.text)]
     if beside and all(any(is_value(part.text) for part in cell) for cell in beside):
         # A further label with its value, such as a discount or a total.
@@ -540,11 +369,3 @@ def _belongs_to_row(
     if len({round(rule.base) for rule in rules}) > 1:
         return True
     return not has_label and above.base - line.base < 1.5 * line.size
-
-
-def _goes_on_below(above: Line, line: Line, columns: Columns) -> bool:
-    """Return whether a label goes on in the next line, in the width up to the next column."""
-    label, own = above.segments[0], line.segments[0]
-    is_close = above.base - line.base < _PITCH * line.size
-    has_label = find_column(columns, label) == 0
-    return is_close and has_label and continues_label(label, own, columns[1][0] - line.size)
