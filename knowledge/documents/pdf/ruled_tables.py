@@ -3,6 +3,7 @@
 Other tables are found by the alignment of their cells, see `text_tables`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
@@ -160,7 +161,11 @@ def _divide(grid: DrawnGrid, segments: Sequence[Segment]) -> tuple[DrawnGrid, li
             held = [part for one in held for part in cut_segment(one, gutters[cell.column])]
         drawn = _fit_columns(cell, edges, held)
         strokes += (Stroke(True, edge, cell.bottom, cell.top) for edge in drawn)
-        pieces += [part for one in held for part in _share(one, drawn)]
+        beside = Counter(round(one.base) for one in held)
+        for one in held:
+            # A text that is alone on its line may be a header above columns.
+            least = _LEAST_SHARE if beside[round(one.base)] > 1 else 0.0
+            pieces += _share(one, drawn, least)
     grid = make_grid(strokes) or grid
     own = grid.group(pieces)
     rows = [
@@ -209,9 +214,9 @@ def _is_in_middle(segment: Segment, cell: DrawnCell) -> bool:
     return abs(segment.left + segment.right - cell.left - cell.right) < segment.size
 
 
-def _share(segment: Segment, edges: Sequence[float]) -> list[Segment]:
+def _share(segment: Segment, edges: Sequence[float], least: float = _LEAST_SHARE) -> list[Segment]:
     """Return a text, or its parts in the columns between edges, each of them with all of it."""
-    least = max(NEAR, _LEAST_SHARE * (segment.right - segment.left))
+    least = max(NEAR, least * (segment.right - segment.left))
     crossed = [
         edge for edge in sorted(edges) if segment.left + least < edge < segment.right - least
     ]
