@@ -1,7 +1,7 @@
 """Finds boxes next to each other on a page, which hold texts of their own and no rows."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -28,8 +28,7 @@ def list_boxes(rules: Sequence[DrawnRule]) -> list[DrawnGrid]:
     """Return the boxes of a page, whose upper and lower edges are rules that follow each other."""
     pairs = [
         (upper, lower) for upper, lower in pairwise(rules)
-        if (upper.left, upper.right) == (lower.left, lower.right)
-        and upper.base - lower.base > _LOWEST_BOX
+        if (upper.left, upper.right) == (lower.left, lower.right) and upper.base > lower.base
     ]  # fmt: skip
     return [
         grid for upper, lower in (pairs if len(pairs) <= _MOST_BOXES else ())
@@ -49,17 +48,13 @@ def take_boxes(segments: list[Segment], boxes: Sequence[DrawnGrid]) -> list[Segm
     Boxes whose lines are all at the same heights may be columns of a table: they are lines, box by
     box, of unclear structure.
     """
-    for first in sorted(boxes, key=lambda box: (-box.tops[0], box.lefts[0])):
-        row = [first]
-        for box in boxes:
-            if box.lefts[0] >= row[-1].lefts[-1] - NEAR and _are_level(first, box):
-                row.append(box)
+    for row in _list_rows(boxes):
         inside: list[list[Segment]] = []
         left = segments
-        for box in row if len(row) > 1 else ():
+        for box in row:
             own, left = box.part(left)
             inside.append(own)
-        if not inside or not _are_boxes(first, inside, left):
+        if not _are_boxes(row[0], inside, left):
             continue
         tables = [frame(box, own) for box, own in zip(row, inside, strict=True)]
         lines = [list(find_lines(own)) for own in inside]
@@ -104,6 +99,22 @@ def _may_be_columns(boxes: Sequence[DrawnGrid], lines: Sequence[Sequence[Line]])
     )
     is_prose = 2 * wrapped > sum(map(len, lines))
     return is_level and not is_prose and all(len(one.segments) == 1 for own in lines for one in own)
+
+
+def _list_rows(boxes: Sequence[DrawnGrid]) -> Iterator[list[DrawnGrid]]:
+    """Yield the boxes that are next to each other, from left to right; each box only once."""
+    left = sorted(
+        (box for box in boxes if box.tops[0] - box.tops[-1] > _LOWEST_BOX),
+        key=lambda box: box.lefts[0],
+    )
+    while 1 < len(left) <= _MOST_BOXES:
+        row = left[:1]
+        for box in left:
+            if box.lefts[0] >= row[-1].lefts[-1] - NEAR and _are_level(row[0], box):
+                row.append(box)
+        left = [box for box in left if box not in row]
+        if len(row) > 1:
+            yield row
 
 
 def _are_level(box: DrawnGrid, other: DrawnGrid) -> bool:

@@ -15,6 +15,8 @@ _Turned = tuple[Segment, Segment]
 _Cell = tuple[list[Segment], Segment]
 _LEAST_HEADERS = 2
 _RIGHT_ANGLE = 90
+_MOST_TURNED = 1_000
+"""Maximum number of turned texts of a page with headers; a page with more is a drawing."""
 _NEAR = 2.5
 """Maximum distance in points between the lower ends of the headers of a table."""
 _FURTHEST_ROW = 3.0
@@ -29,7 +31,7 @@ def place_turned(texts: Sequence[PageText]) -> None:
     first, *others = texts
     for text in others:
         turn = (text.turn - first.turn) % 360
-        if turn % 180 == _RIGHT_ANGLE:
+        if turn % 180 == _RIGHT_ANGLE and len(text.segments) <= _MOST_TURNED:
             for find in (_find_cells, _find_headers):
                 turned = [(one, _turn(one, turn, text)) for one in text.segments]
                 cells = list(find(first, turned))
@@ -51,12 +53,14 @@ def _turn(segment: Segment, turn: int, text: PageText) -> Segment:
 
 def _find_cells(page: PageText, turned: Sequence[_Turned]) -> Iterator[_Cell]:
     """Yield the words in each cell of a drawn table, and the place of their text."""
+    own = {id(place): one for one, place in turned}
+    left = [place for _, place in turned]
     for grid in find_grids(page.strokes):
-        inside, _ = grid.part([place for _, place in turned])
+        inside, outside = grid.part(left)
         table = read_grid(grid, grid.part(page.segments)[0]) if inside else None
         if table is None or table.unclear:
             continue
-        own = {id(place): one for one, place in turned}
+        left = outside
         for cell, places in grid.group(inside).items():
             base = (cell.bottom + cell.top - places[0].size) / 2
             yield [own[id(place)] for place in places], replace(places[0], base=base)
