@@ -38,7 +38,7 @@ def place_lines(lines: Sequence[Line], columns: Columns, first: float) -> list[C
     """Return the texts of lines in each column; `first` is the place of the first row.
 
     A header above it is in each of the columns that it is over. A header beside its column is that
-    of the nearest one without another header.
+    of an adjacent one without another header, if there is any.
     """
     named = {
         at for line in lines if line.base > first
@@ -79,11 +79,12 @@ def share_groups(
 
 
 def has_distinct_names(heads: Sequence[Cells]) -> bool:
-    """Return whether the headers of all columns differ."""
-    names = [
+    """Return whether the headers of all columns that have one differ."""
+    columns = (
         join_lines(part.text for cell in cells for part in cell)
         for cells in zip(*heads, strict=True)
-    ]
+    )
+    names = [name for name in columns if name]
     return len(set(names)) == len(names)
 
 
@@ -105,9 +106,10 @@ def _place_header(
     for segment in line.segments:
         over = list_over(columns, segment)
         if len(over) < 2:
-            own = columns if over or not free else [columns[at] for at in free]
-            at = find_column(own, segment)
-            cells[at if own is columns else free[at]].append(segment)
+            right = sum(left < segment.left for left, _ in columns)
+            beside = [at for at in (right - 1, right) if at in free] if not over else []
+            own = beside or range(len(columns))
+            cells[own[find_column([columns[at] for at in own], segment)]].append(segment)
         elif all(at in below for at in over):
             for at in over:
                 cells[at].append(segment)
@@ -143,8 +145,12 @@ def _list_spans(
     A rule below a header shows its columns. Without rules, a header that is over several headers,
     or over a gap between two, is in the middle of its group, between the headers beside it.
     """
-    # No group is next to the labels of the rows.
-    over = [list_over(columns, text) or [0][: not find_column(columns, text)] for text in texts]
+    over = []
+    for text in texts:
+        own, nearest = list_over(columns, text), find_column(columns, text)
+        # No group is next to the labels of the rows, or above a column without another header.
+        is_own = len(own) != 1 and not (nearest and names[nearest] and all(names[at] for at in own))
+        over.append([nearest] if is_own else own)
     ruled = [_find_ruled(text, own, columns, rules) for text, own in zip(texts, over, strict=True)]
     if any(ruled):
         return {id(text): own for text, own in zip(texts, ruled, strict=True) if own}
