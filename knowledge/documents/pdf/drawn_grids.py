@@ -50,9 +50,15 @@ class DrawnGrid:
         return (self.lefts[-1] - self.lefts[0]) * (self.tops[0] - self.tops[-1])
 
     def find_place(self, segment: Segment) -> tuple[int, int]:
-        """Return the row and the column of the middle of a segment that is inside the grid."""
+        """Return the row and the column of the middle of a segment that is inside the grid.
+
+        A text that begins at the left edge of a column and is wider belongs to that column.
+        """
         x, y = _find_middle(segment)
-        return sum(y < top for top in self.tops[1:-1]), bisect(self.lefts[1:-1], x)
+        inner = self.lefts[1:-1]
+        begin, column = bisect(inner, segment.left + NEAR), bisect(inner, x)
+        is_wider = begin < column and segment.left - self.lefts[begin] < segment.size
+        return sum(y < top for top in self.tops[1:-1]), begin if is_wider else column
 
     def group(self, segments: Iterable[Segment]) -> dict[DrawnCell, list[Segment]]:
         """Return the segments of each cell that has any; all of them are inside the grid."""

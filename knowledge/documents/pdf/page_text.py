@@ -68,8 +68,8 @@ class Stroke:
 class PageText:
     """The content of a page in one direction; `has_pictures`: without text, it may be a scan.
 
-    The file does not state the meaning of its unreadable letters, which are U+FFFD in words. Text
-    that `is_tilted` is drawn askew, such as a watermark or the labels of a chart.
+    The file does not state the meaning of its unreadable letters, which are U+FFFD in words. `turn`
+    is the direction of the text, see `find_turn`; a watermark or the labels of a chart are askew.
     """
 
     width: float
@@ -81,7 +81,12 @@ class PageText:
     has_pictures: bool = False
     hidden_words: int = 0
     unreadable_letters: int = 0
-    is_tilted: bool = False
+    turn: int = 0
+
+    @property
+    def is_tilted(self) -> bool:
+        """Whether the text is drawn askew."""
+        return self.turn % 90 > 0
 
 
 def turn_strokes(lines: list[Box], turn: int, size: Size) -> list[Stroke]:

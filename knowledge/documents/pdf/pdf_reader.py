@@ -26,6 +26,7 @@ from knowledge.documents.pdf.page_pictures import PagePicture, insert_pictures, 
 from knowledge.documents.pdf.segments import take_text
 from knowledge.documents.pdf.structure import Outline, bare, write_blocks
 from knowledge.documents.pdf.text_lines import Line, settle_hyphens
+from knowledge.documents.pdf.turned_cells import place_turned
 from knowledge.documents.pictures import MOST_PICTURES
 from knowledge.documents.recognition import (
     Recognise,
@@ -113,6 +114,8 @@ class _PageReader:
             if number in self.recognised:
                 return
         self.left_out.add(*_UNREADABLE, count=unreadable)
+        with self.left_out.contain("table structure", f"page {number}"):
+            place_turned(taken)
         for text in taken if letters else ():
             # In the order of the file, no text is mixed with that of another column.
             lines = [Line([one], page=number) for one in text.segments if one.text.strip()]

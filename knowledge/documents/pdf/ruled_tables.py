@@ -19,6 +19,7 @@ from knowledge.documents.pdf.drawn_grids import (
     part_grid,
 )
 from knowledge.documents.pdf.page_text import Segment, Stroke, cut_segment
+from knowledge.documents.pdf.side_by_side import represent_card
 from knowledge.documents.pdf.text_lines import (
     DrawnTable,
     Line,
@@ -46,6 +47,10 @@ _MOST_ROWS = 0.8
 _PITCH_OF_ROWS = 1.5
 _BASELINE = 1.5
 """Distance in points within which baselines prove that texts are on one line."""
+_LEAST_SHARE = 0.2
+_ONE_ROW = 2
+"""The number of edges of a single row."""
+"""Minimum share of a text that is in a column to which it belongs as well."""
 _SAME_LINE = 2.5
 """The same if values prove that there are rows: labels in another typeface may be higher."""
 _CellLines = dict[DrawnCell, list[Line]]
@@ -55,17 +60,19 @@ def take_tables(segments: Sequence[Segment], grids: Sequence[DrawnGrid]) -> list
     """Return the segments of a page, with the drawn tables in place of those in tables."""
     left = list(segments)
     for drawn in grids if left else ():
-        whole = _read_grid(drawn, drawn.part(left)[0])
-        grids = [] if whole is None else part_grid(drawn, whole.segments)
-        for grid in grids:
+        whole = read_grid(drawn, drawn.part(left)[0])
+        parts = [] if whole is None else part_grid(drawn, whole.segments)
+        for grid in parts:
             inside, outside = grid.part(left)
             if inside:
-                table = whole if len(grids) == 1 else _read_grid(grid, inside)
+                table = whole if len(parts) == 1 else read_grid(grid, inside)
                 left = [*outside, _represent(grid, inside, table or _frame(grid, inside))]
+        if whole is None and len(drawn.tops) == _ONE_ROW and len(drawn.lefts) > _ONE_ROW:
+            left = _take_cells(drawn, left)
     return left
 
 
-def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
+def read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
     """Return the table of a grid; None for a diagram or a single column."""
     grid, inside = _divide(drawn, segments)
     cells = {cell: list(find_lines(own)) for cell, own in grid.group(inside).items()}
@@ -85,20 +92,6 @@ def _read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | Non
     return table
 
 
-def _list_heads(cells: _CellLines) -> list[list[list[Segment]]]:
-    """Return the lines of the first row with several cells, each with the texts in every cell."""
-    first = min((cell.row for cell in cells if cell.column), default=0)
-    row = _list_row(cells, first)
-    own = [row[cell] for cell in sorted(row, key=lambda cell: cell.column)]
-    return [
-        [
-            [one for line in lines if abs(line.base - base) < _SAME_LINE for one in line.segments]
-            for lines in own
-        ]
-        for base in _join_near(line.base for lines in own for line in lines)
-    ]
-
-
 def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:
     """Return a table without rows, which is the lines inside a frame."""
     lowest = min(segment.base for segment in segments)
@@ -113,6 +106,36 @@ def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> 
     text = " ".join(segment.text for segment in inside)
     base = grid.tops[0] - size
     return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, table=table)
+
+
+def _take_cells(row: DrawnGrid, segments: Sequence[Segment]) -> list[Segment]:
+    """Return segments with the cells of a single row in place of the texts in them.
+
+    If a cell has mostly values, it may be a column of a table without lines between its rows.
+    """
+    inside, outside = row.part(segments)
+    cells = row.group(inside)
+    for own in cells.values():
+        lines = list(find_lines(own))
+        valued = sum(all(is_value(one.text) for one in line.segments) for line in lines)
+        if len(lines) < _LEAST_BESIDE or 2 * valued >= len(lines):
+            return list(segments)
+    boxes = [((one.left, one.bottom, one.right, one.top), own) for one, own in cells.items()]
+    return [*outside, *(represent_card(box, row.tops[0]) for box in boxes)]
+
+
+def _list_heads(cells: _CellLines) -> list[list[list[Segment]]]:
+    """Return the lines of the first row with several cells, each with the texts in every cell."""
+    first = min((cell.row for cell in cells if cell.column), default=0)
+    row = _list_row(cells, first)
+    own = [row[cell] for cell in sorted(row, key=lambda cell: cell.column)]
+    return [
+        [
+            [one for line in lines if abs(line.base - base) < _SAME_LINE for one in line.segments]
+            for lines in own
+        ]
+        for base in _join_near(line.base for lines in own for line in lines)
+    ]
 
 
 def _list_lines(grid: DrawnGrid, segments: Sequence[Segment]) -> Iterator[Line]:
@@ -161,7 +184,11 @@ def _divide(grid: DrawnGrid, segments: Sequence[Segment]) -> tuple[DrawnGrid, li
             held = [part for one in held for part in cut_segment(one, gutters[cell.column])]
         drawn = _fit_columns(cell, edges, held)
         strokes += (Stroke(True, edge, cell.bottom, cell.top) for edge in drawn)
-        pieces += [part for one in held for part in _share(one, drawn)]
+        beside = Counter(round(one.base) for one in held)
+        for one in held:
+            # A text that is alone on its line may be a header above columns.
+            least = _LEAST_SHARE if beside[round(one.base)] > 1 else 0.0
+            pieces += _share(one, drawn, least)
     grid = make_grid(strokes) or grid
     own = grid.group(pieces)
     rows = [
@@ -201,12 +228,21 @@ def _fit_columns(
         crossed = [edge for edge in edges if any(len(_share(one, [edge])) > 1 for one in wide)]
         return [edge for edge in edges if edge not in crossed] if is_beside else []
     has_values = any(is_value(part.text) for one in wide for part in one.parts)
+    if len(segments) == 1 and not is_value(segments[0].text) and _is_in_middle(segments[0], cell):
+        return []
     return edges if not wide or (is_beside and not has_values) else []
 
 
-def _share(segment: Segment, edges: Sequence[float]) -> list[Segment]:
+def _is_in_middle(segment: Segment, cell: DrawnCell) -> bool:
+    return abs(segment.left + segment.right - cell.left - cell.right) < segment.size
+
+
+def _share(segment: Segment, edges: Sequence[float], least: float = _LEAST_SHARE) -> list[Segment]:
     """Return a text, or its parts in the columns between edges, each of them with all of it."""
-    crossed = [edge for edge in sorted(edges) if segment.left + NEAR < edge < segment.right - NEAR]
+    least = max(NEAR, least * (segment.right - segment.left))
+    crossed = [
+        edge for edge in sorted(edges) if segment.left + least < edge < segment.right - least
+    ]
     places = pairwise([segment.left, *crossed, segment.right])
     return [replace(segment, left=left, right=right) for left, right in places]
 
@@ -253,12 +289,16 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
     is_whole = not any(cell.columns > 1 for cell in own[0])
     is_head = is_whole and not bases[0] and _is_bold_head(grid, cells)
     for row in rows:
+        whole = {
+            cell for cell in own[row]
+            if cell.rows > 1 or _spans_rows(cells.get(cell, ()), bases[row])
+        }  # fmt: skip
         for at, (base, end) in enumerate(pairwise((*(bases[row] or [inf]), -inf))):
-            shown = [cell for cell in own[row] if cell.rows == 1 or not at]
+            shown = [cell for cell in own[row] if cell not in whole or not at]
             lines = strike_row([
                 [
                     line for line in cells.get(cell, ())
-                    if cell.rows > 1 or end + _SAME_LINE < line.base <= base + _SAME_LINE
+                    if cell in whole or end + _SAME_LINE < line.base <= base + _SAME_LINE
                 ]
                 for cell in shown
             ])  # fmt: skip
@@ -267,7 +307,7 @@ def _list_rows(grid: DrawnGrid, cells: _CellLines) -> Iterator[list[Cell]]:
                     join_cell(held, cell.right),
                     cell.columns,
                     sum(len(bases[part]) or 1 for part in range(row, row + cell.rows))
-                    if cell.rows > 1
+                    if cell in whole
                     else 1,
                     is_header=is_head and row == 0,
                 )
@@ -292,6 +332,8 @@ def _find_bases(row: _CellLines) -> list[float]:
     high as those of another cell. Only values prove rows without a first cell.
     """
     row = {cell: lines for cell, lines in row.items() if cell.rows == 1}
+    longest = [line.base for line in max(row.values(), key=len, default=())]
+    row = {cell: lines for cell, lines in row.items() if not _spans_rows(lines, longest)}
     if len(row) < 2:
         return []
     first, *others = (row[cell] for cell in sorted(row, key=lambda cell: cell.column))
@@ -332,7 +374,8 @@ def _find_bases_of_values(
         return []
     starts: list[float] = []
     above: Line | None = None
-    is_label = False
+    open_label: float | None = None
+    is_valued = True
     for base in every:
         own = next((line for line in first if abs(line.base - base) < _SAME_LINE), None)
         has_value = any(abs(base - other) < _SAME_LINE for other in valued)
@@ -341,10 +384,25 @@ def _find_bases_of_values(
             and above is not None
             and continues_label(above.segments[-1], own.segments[0], right)
         )
-        if (has_value and not (is_label and continues)) or (own is not None and not continues):
+        if own is not None and not continues:
             starts.append(base)
-        above, is_label = (own or above), not has_value
+            is_valued, open_label = False, None
+        elif own is not None and is_valued and not has_value and open_label is None:
+            # The rest of a label beside its value, or the beginning of the next one.
+            open_label = base
+        if has_value and is_valued:
+            starts.append(base if open_label is None else open_label)
+            open_label = None
+        above, is_valued = (own or above), is_valued or has_value
     return starts
+
+
+def _spans_rows(lines: Sequence[Line], bases: Sequence[float]) -> bool:
+    """Return whether a drawn cell has a text that is no value, in the middle of several rows."""
+    if not lines or len(lines) >= len(bases) or any(is_value(line.text) for line in lines):
+        return False
+    middles = lines[0].base + lines[-1].base, bases[0] + bases[-1]
+    return abs(middles[0] - middles[1]) < lines[0].size
 
 
 def _join_near(bases: Iterable[float]) -> list[float]:

@@ -64,7 +64,7 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     taken: list[PageText] = []
     for turn in turns:
         _, _, width, height = turn_page(turn, size).on_rect(0, 0, *size)
-        taken.append(PageText(width, height, by_turn.get(turn, []), is_tilted=turn % 90 > 0))
+        taken.append(PageText(width, height, by_turn.get(turn, []), turn=turn))
     first, turn = taken[0], turns[0]
     first.hidden_words = visible.hidden_words
     first.unreadable_letters = visible.unreadable_letters

@@ -79,8 +79,17 @@ def take_cards(segments: Sequence[Segment], boxes: Iterable[Box]) -> list[Segmen
             taken = {id(segment) for _, own in row for segment in own}
             left = [one for one in left if id(one) not in taken]
             top = max(one[0][3] for one in row)
-            left += [_represent(one, top) for one in sorted(row, key=lambda one: one[0][0])]
+            left += [represent_card(one, top) for one in sorted(row, key=lambda one: one[0][0])]
     return left
+
+
+def represent_card(card: Framed, top: float) -> DrawnTable:
+    """Return the lines in a box, in its place below a height."""
+    (left, _, right, _), own = card
+    size = max(own, key=lambda one: len(one.text)).size
+    text = " ".join(segment.text for segment in own)
+    table = TextTable([(left, right)], [], min(one.base for one in own), own)
+    return DrawnTable(text, left, right, top - size, size, table=table)
 
 
 def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment], bool]]:
@@ -141,14 +150,6 @@ def _are_cells(cards: Sequence[Framed]) -> bool:
         len(own) > _LEAST_LINES and all(is_value(line.text) for line in own[1:]) for own in lines
     )
     return has_values and min(bases.values()) > 1
-
-
-def _represent(card: Framed, top: float) -> DrawnTable:
-    (left, _, right, _), own = card
-    size = max(own, key=lambda one: len(one.text)).size
-    text = " ".join(segment.text for segment in own)
-    table = TextTable([(left, right)], [], min(one.base for one in own), own)
-    return DrawnTable(text, left, right, top - size, size, table=table)
 
 
 def _find_run(

@@ -30,6 +30,8 @@ SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
 _CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
 _GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
+_RANGE = re.compile(r"\A(\d[\d.,:/]*%?)([ ]?[\u2013\u2014][ ]?|[ ]-[ ])(\d[\d.,:/]*%?)\Z")
+_NUMBER = re.compile(r"\d{1,15}")
 _STRUCK = "~~"
 _LEAST_PART = 3
 UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -82,7 +84,7 @@ class DrawnTable(Segment):
 class Line:
     """Segments on one baseline of a column, from left to right; or all of a drawn table.
 
-    A line that `is_running` is the head or foot of pages.
+    A line that `is_running` stands at the edge of several pages, and is no part of their tables.
     """
 
     segments: list[Segment]
@@ -285,11 +287,19 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
 
 
 def put_columns_in_order(table: TextTable) -> TextTable:
-    """Return a table whose right column is the first one if most letters are right-to-left."""
+    """Return a table whose right column is the first one if most letters are right-to-left.
+
+    A range that is a cell of its own begins at the right as well (Unicode, annex 9), where the
+    smaller number is.
+    """
     text = "".join(cell.text for row in table.rows for cell in row)
     if table.unclear or not begins_right(text):
         return table
-    return replace(table, rows=[row[::-1] for row in table.rows])
+    rows = [
+        [replace(cell, text=_RANGE.sub(_put_range_in_order, cell.text)) for cell in row[::-1]]
+        for row in table.rows
+    ]
+    return replace(table, rows=rows)
 
 
 def write_text_table(table: TextTable) -> Iterator[Block]:
@@ -336,6 +346,12 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
     return names.total() > len(names)
 
 
+def _put_range_in_order(match: re.Match[str]) -> str:
+    left, dash, right = match.groups()
+    first, last = ([int(number) for number in _NUMBER.findall(end)] for end in (left, right))
+    return f"{right}{dash}{left}" if last < first else match[0]
+
+
 def _is_struck(line: Line) -> bool:
     ends = line.segments[0].text, line.segments[-1].text
     return ends[0].startswith(_STRUCK) and ends[1].endswith(_STRUCK)
@@ -357,6 +373,8 @@ def _join_label(segments: list[Segment]) -> list[Segment]:
     if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
         return segments
     label, text = segments
+    if is_value(label.text) and is_value(text.text):
+        return segments
     if text.is_code:
         # The number of a line of code, which keeps its indentation.
         return [replace(label, is_code=True), text]

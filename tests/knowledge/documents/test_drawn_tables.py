@@ -324,3 +324,48 @@ def test_columns_of_prose_between_tables_of_the_page_are_no_rows() -> None:
     page = read(draw(paint))
 
     assert [block.text for block in page.blocks[1:]] == [" ".join(bees), " ".join(wasps)]
+
+
+SALES = [("Revenue", ""), ("Europe", "120"), ("Asia", "80"), ("America", "95")]
+PEOPLE = [("Employees", ""), ("Europe", "1,200"), ("Asia", "400"), ("Africa", "310")]
+SENDER = [("Sender", ""), ("Harbour Tools Ltd", ""), ("Mill Street 5", ""), ("Leeds", "")]
+RECIPIENT = [("Recipient", ""), ("Anna Weber", ""), ("Long Lane 17", ""), ("Munich", "")]
+
+
+@pytest.mark.parametrize(("lefts", "is_filled"), [((60, 300), 0), ((60, 300), 1), ((60, 220), 0)])
+@pytest.mark.parametrize("boxes", [(SALES, PEOPLE), (SENDER, RECIPIENT)])
+def test_boxes_next_to_each_other_are_read_one_after_the_other(
+    lefts: tuple[int, int], is_filled: int, boxes: tuple[list[tuple[str, str]], ...]
+) -> None:
+    def paint(canvas: Canvas) -> None:
+        for left, rows in zip(lefts, boxes, strict=True):
+            canvas.setFillGray(0.9)
+            canvas.rect(left - 5, 690, 160, 70, fill=is_filled, stroke=1 - is_filled)
+            canvas.setFillGray(0)
+            paint_table(canvas, left, rows, 16, "none")
+
+    page = read(draw(paint))
+
+    shown = [text for rows in boxes for row in rows for text in row if text]
+    assert page.content.replace("|", " ").replace("---", " ").split() == " ".join(shown).split()
+    assert page.left_out == ()
+
+
+def test_texts_in_the_middle_of_drawn_cells_belong_to_all_rows_and_columns_in_them() -> None:
+    rows = [("Estonia", "46", "144"), ("Slovenia", "56", "130"), ("Switzerland", "64", "122")]
+
+    def paint(canvas: Canvas) -> None:
+        canvas.grid([60, 120, 220, 280], [760, 740, 720, 660])
+        canvas.drawCentredString(170, 745, "Replies")
+        for left, text in ((62, "Country"), (125, "2006"), (190, "2007"), (225, "Level")):
+            canvas.drawString(left, 725, text)
+        for at, (name, first, second) in enumerate(rows):
+            canvas.drawString(62, 705 - 14 * at, name)
+            canvas.drawRightString(150, 705 - 14 * at, first)
+            canvas.drawRightString(210, 705 - 14 * at, second)
+        canvas.drawString(225, 691, "Medium")
+
+    (table,) = list_tables(read(draw(paint)))
+
+    assert table.split("\n")[0] == "| Country | Replies 2006 | Replies 2007 | Level |"
+    assert table.split("\n")[2:] == [f"| {' | '.join(row)} | Medium |" for row in rows]

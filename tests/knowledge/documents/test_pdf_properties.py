@@ -269,18 +269,23 @@ def test_signs_and_numbers_of_hebrew_text_are_read_as_they_are_seen(
     assert page.content == read_as.translate(hebrew)
 
 
-def test_the_columns_of_a_hebrew_table_begin_at_the_right() -> None:
+@pytest.mark.parametrize(
+    ("shown_value", "value"), [("250", "250"), ("10 - 7", "7 - 10"), ("7-10", "7-10")]
+)
+def test_the_columns_and_ranges_of_a_hebrew_table_begin_at_the_right(
+    shown_value: str, value: str
+) -> None:
     rows = ["ba", "dc", "fe"]
     shown = " ".join(
         f"1 0 0 1 {place} {700 - 20 * at} Tm ({text}) Tj"
         for at, row in enumerate(rows)
-        for place, text in ((400, row), (250, f"{at}50"), (100, f"z{row}"))
+        for place, text in ((400, row), (250, shown_value), (100, f"z{row}"))
     )
 
     page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <7A> <05D0> endbfrange"))
 
     first = "".join(map(chr, (0x5D4, 0x5D5)))
-    assert page.content.splitlines()[-1] == f"| {first} | 250 | {first}{chr(0x5E9)} |"
+    assert page.content.splitlines()[-1] == f"| {first} | {value} | {first}{chr(0x5E9)} |"
 
 
 def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:

@@ -78,24 +78,117 @@ def test_notes_below_items_and_a_column_without_values_stay_in_the_table_of_an_i
     ]
 
 
-@pytest.mark.parametrize(("groups", "is_clear"), [((198, 318), True), ((165, 285), False)])
-def test_the_head_of_a_group_is_in_all_of_its_columns_or_the_table_is_shown_as_lines(
-    groups: tuple[int, int], is_clear: bool
+TOWNS = (("Atri", "7", "9", "8", "11", "5"), ("Campli", "3", "5", "4", "6", "5"),
+         ("Canzano", "2", "1", "1", "2", "9"))  # fmt: skip
+SEXES = ("Town", "Men", "Women", "Men", "Women")
+SEXES_SHOWN = "| Town | Full time Men | Full time Women | Part time Men | Part time Women |"
+COSTS = ("Town", "Men", "Women", "Rent", "Energy", "Repair")
+COSTS_SHOWN = (
+    "| Town | Staff Men | Staff Women "
+    "| Costs of it Rent | Costs of it Energy | Costs of it Repair |"
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "groups", "rules", "shown"),
+    [
+        (SEXES, ((190, "Full time"), (310, "Part time")), [], SEXES_SHOWN),
+        (SEXES, ((168, "Full time"), (288, "Part time")), [(160, 260), (280, 390)], SEXES_SHOWN),
+        (SEXES, ((165, "Full time"), (285, "Part time")), [], None),
+        (COSTS, ((200, "Staff"), (350, "Costs of it")), [(165, 265), (285, 440)], COSTS_SHOWN),
+        # Costs may be those of energy alone.
+        (COSTS, ((200, "Staff"), (350, "Costs of it")), [], f"| {' | '.join(COSTS)} |"),
+    ],
+)
+def test_the_head_of_a_group_is_in_all_of_its_columns_or_shown_as_a_line(
+    names: Sequence[str],
+    groups: Sequence[tuple[int, str]],
+    rules: Sequence[tuple[int, int]],
+    shown: str | None,
 ) -> None:
-    lefts = (50, 170, 230, 290, 350)
-    rows = [("Town", "Men", "Women", "Men", "Women"), ("Atri", "7", "9", "8", "11"),
-            ("Campli", "3", "5", "4", "6"), ("Canzano", "2", "1", "1", "2")]  # fmt: skip
-    heads = [(left, 712.0, text) for left, text in zip(groups, ("2023", "2024"), strict=True)]
+    lefts = (50, 170, 230, 290, 350, 410)
+    heads = [(left, 712.0, text) for left, text in groups]
 
-    page = print_texts([*heads, *place(rows, lefts, 12)])
+    page = print_texts(
+        [*heads, *place([names, *(row[: len(names)] for row in TOWNS)], lefts, 12)],
+        [(left, right, 709.0) for left, right in rules],
+    )
 
-    if is_clear:
-        assert list_tables(page)[0][0] == (
-            "| Town | 2023 Men | 2023 Women | 2024 Men | 2024 Women |"
-        )
-    else:
-        assert list_tables(page) == []
+    assert [table[0] for table in list_tables(page)] == ([shown] if shown else [])
+    is_shared = shown in (SEXES_SHOWN, COSTS_SHOWN)
+    assert [part.what for part in page.left_out] == ([] if is_shared else ["table structure"])
+    if not is_shared:
+        assert f"{groups[0][1]} {groups[1][1]}\n" in page.content
+    if shown is None:
         assert "Atri 7; 9; 8; 11" in page.content
+
+
+@pytest.mark.parametrize(("gap", "lefts"), [(22, (50, 150, 250)), (12, (50, 110, 200))])
+def test_a_table_below_another_one_has_a_header_of_its_own(
+    gap: int, lefts: tuple[int, int, int]
+) -> None:
+    towns = [("Town", "People", "Area"), ("Atri", "10", "20"), ("Campli", "11", "21")]
+    goods = [("Article", "Price", "Tax"), ("Apple", "1.2", "0.2"), ("Pear", "2.2", "0.4")]
+    below = [(left, base - 24 - gap, text) for left, base, text in place(goods, lefts, 12)]
+
+    page = print_texts([*place(towns, (50, 150, 250), 12), *below])
+
+    assert [table[0] for table in list_tables(page)] == [
+        f"| {' | '.join(rows[0])} |" for rows in (towns, goods)
+    ]
+
+
+def test_lines_that_are_closer_than_rows_continue_the_cells_of_a_row() -> None:
+    lines = [
+        (700, "*Item", "*Meaning", "*Cost"), (680, "Long label that", "A first line of", "12.50"),
+        (668, "goes on", "a text and a second", ""), (656, "", "line of it", ""),
+        (636, "Other", "One line", "8.00"), (616, "Third label", "Another line", "9.00"),
+        (604, "wraps too", "", ""),
+    ]  # fmt: skip
+    lefts = (60, 160, 330)
+
+    page = print_texts(
+        (left, base, text)
+        for base, *texts in lines
+        for left, text in zip(lefts, texts, strict=True)
+        if text
+    )
+
+    assert list_tables(page)[0][2:] == [
+        "| Long label that goes on | A first line of a text and a second line of it | 12.50 |",
+        "| Other | One line | 8.00 |",
+        "| Third label wraps too | Another line | 9.00 |",
+    ]
+
+
+@pytest.mark.parametrize("has_rules", [True, False])
+def test_a_label_in_the_middle_of_rows_is_that_of_each_row_between_two_rules(
+    *, has_rules: bool
+) -> None:
+    lines = [
+        (700, "Zone", "Town", "Cost"), (680, "", "Atri", "1.20"), (672, "North", "", ""),
+        (664, "", "Campli", "1.40"), (640, "", "Bari", "2.20"), (632, "South", "", ""),
+        (624, "", "Lecce", "2.40"),
+    ]  # fmt: skip
+    rules = [(55.0, 380.0, base) for base in (694.0, 654.0, 616.0)]
+
+    page = print_texts(
+        [
+            (left, base, text)
+            for base, *texts in lines
+            for left, text in zip((60, 160, 330), texts, strict=True)
+            if text
+        ],
+        rules if has_rules else [],
+    )
+
+    if has_rules:
+        assert list_tables(page)[0][2:] == [
+            "| North | Atri | 1.20 |", "| North | Campli | 1.40 |",
+            "| South | Bari | 2.20 |", "| South | Lecce | 2.40 |",
+        ]  # fmt: skip
+    else:
+        assert page.content.endswith("Atri 1.20\nNorth\nCampli 1.40\nBari 2.20\nSouth\nLecce 2.40")
         assert [part.what for part in page.left_out] == ["table structure"]
 
 
@@ -193,3 +286,20 @@ def test_a_table_below_two_columns_of_prose_is_not_divided_between_them() -> Non
     assert list_tables(page)[0][2:] == [
         "| 1-4 | 10 kg | 5 ml | 7.5 ml | 22 ml |", "| 5-9 | 19 kg | 7 ml | 10 ml | 30 ml |",
     ]  # fmt: skip
+
+
+def test_lines_at_the_edges_of_pages_are_no_rows_of_the_tables_between_them() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    for page in range(3):
+        head, foot = ("Harbour price list", "", f"page {page + 1}"), ("Valid in May", "euros", "")
+        rows = [head, *((f"Hose {page}{at}", f"{at}.50", "1.20") for at in range(50)), foot]
+        for left, base, text in place(rows, (60, 260, 400), 14):
+            canvas.drawString(left, base + 100, text)
+        canvas.showPage()
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert [len(table) for table in list_tables(page)] == [52, 52, 52]
+    assert "Harbour price list page 1" in [block.text for block in page.blocks]

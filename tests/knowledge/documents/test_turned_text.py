@@ -172,3 +172,32 @@ def test_letters_of_turned_text_that_are_placed_one_by_one_are_words_and_numbers
     page = pdf_reader.read(file.getvalue(), "a.pdf")
 
     assert page.content == "Duty roster of the house\n\nMo 11.05.\n\nTu 12.05."
+
+
+@pytest.mark.parametrize("turn", [90, 270])
+@pytest.mark.parametrize("has_grid", [True, False])
+def test_turned_words_are_the_headers_of_their_columns(turn: int, *, has_grid: bool) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.drawString(55, 760, "Towns of the province of Teramo")
+    lefts, words = (55, 150, 190), ("Inhabitants", "Area", "Schools")
+    for left, word in zip(lefts, words, strict=True):
+        # The lower end of a word that runs down is its last letter.
+        rise = canvas.stringWidth(word) if turn == 270 else 0
+        canvas.saveState()
+        canvas.translate(left + 10, 626 + rise)
+        canvas.rotate(turn)
+        canvas.drawString(0, 0, word)
+        canvas.restoreState()
+    for at, row in enumerate((("4100", "20", "3"), ("6630", "21", "4"), ("1794", "12", "2"))):
+        for left, text in zip(lefts, row, strict=True):
+            canvas.drawString(left, 606 - 20 * at, text)
+    if has_grid:
+        canvas.grid([50, 145, 185, 260], [720, 622, 602, 582, 562])
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert [block.text.split("\n")[:3] for block in page.blocks[1:]] == [
+        ["| Inhabitants | Area | Schools |", "|---|---|---|", "| 4100 | 20 | 3 |"]
+    ]
