@@ -25,16 +25,20 @@ _MARKS = {
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _MULTIBYTE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
+# The corner of a table drawn with lines, which only the code pages of DOS have.
+_DRAWN_LINES = re.compile(rb"[\xda\xc3\xd6\xc7]\xc4{3}|[\xc9\xcc\xd5\xc6]\xcd{3}")
 _SAMPLE_BYTES = 8192
 _DETECTION_BYTES = 100_000
 _CONTEXT_BYTES = 2000
 _FALLBACK = "windows-1252"
-_DOS = "cp850"
-"""The code page of DOS for Western Europe."""
-_WESTERN = ("cp1252", _DOS)
+_DOS = ("cp850", "cp437")
+"""The code pages of DOS for Western Europe and America, which differ in few characters."""
+_WESTERN = ("cp1252", *_DOS)
 _FEW_BYTES = 10
 # Letters and signs, without apostrophes, dashes, and signs that Unicode calls letters.
 _FOREIGN = re.compile("[^\x00-\x7f\u2018\u2019\u2010-\u2015\xa0\xaa\xad\xb5\xb7\xba]")
+_HALVES = "\u2320\u2321"
+"""The halves of a large integral, which occur in no text."""
 # Codecs that turn bytes into bytes, or that interpret escapes: no encodings of a document.
 _TRANSFORMATIONS = frozenset(
     {"base64", "bz2", "hex", "quopri", "uu", "zlib", "rot13", "idna", "punycode"}
@@ -130,9 +134,11 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
 
     start = max(0, position - _CONTEXT_BYTES)
     sample = data[start : start + _DETECTION_BYTES]
-    detected = chardet.detect(sample, encoding_era=EncodingEra.MODERN_WEB)["encoding"] or _FALLBACK
+    is_drawn = _DRAWN_LINES.search(sample) is not None
+    era = EncodingEra.DOS if is_drawn else EncodingEra.MODERN_WEB
+    detected = chardet.detect(sample, encoding_era=era)["encoding"] or _FALLBACK
     texts: dict[str, str] = {}
-    for name in (detected, _FALLBACK, _DOS):
+    for name in (detected, *(_DOS if is_drawn else (_FALLBACK, _DOS[0]))):
         codec = _find_codec(name)
         try:
             texts |= {} if codec is None else {codec.name: codec.decode(data, "strict")[0]}
@@ -140,22 +146,25 @@ def _detect(data: bytes, position: int) -> tuple[str, str]:
             continue
     if not texts:
         return _FALLBACK, data.decode("cp1252", "replace")
-    misread = {name: _count_misread(text[:_DETECTION_BYTES]) for name, text in texts.items()}
+    misread = {
+        name: _count_misread(text[:_DETECTION_BYTES], is_drawn=is_drawn)
+        for name, text in texts.items()
+    }
     first = next(iter(texts))
     errors, count = misread[first]
     order = [first]
-    if 2 * errors > count or first == _DOS:
+    if 2 * errors > count or first in _DOS:
         # An encoding of another script is the last choice.
         order = sorted(texts, key=lambda name: name == first and name not in _WESTERN)
     chosen = min(order, key=lambda name: misread[name][0])
     return chosen, texts[chosen]
 
 
-def _count_misread(text: str) -> tuple[int, int]:
+def _count_misread(text: str, *, is_drawn: bool) -> tuple[int, int]:
     """Return how many characters outside of ASCII are out of place, and how many there are.
 
-    A letter has a letter of the same script beside it, no sign is between two letters, and no
-    character draws lines.
+    A letter has a letter of the same script beside it, no sign is between two letters, and lines
+    are those of a table, if one is drawn.
     """
     errors = count = 0
     for match in _FOREIGN.finditer(text):
@@ -168,7 +177,11 @@ def _count_misread(text: str) -> tuple[int, int]:
             errors += _find_script(sign) not in scripts or (sign.islower() and after.isupper())
         else:
             is_line = "\u2500" <= sign <= "\u259f"
-            errors += is_line or (before.isalpha() and after.isalpha())
+            errors += (
+                sign in _HALVES
+                or (is_line and not is_drawn)
+                or (before.isalpha() and after.isalpha())
+            )
     return errors, count
 
 

@@ -26,7 +26,7 @@ from knowledge.documents.office.opendocument_text import (
     BodyReader,
     list_rows,
 )
-from knowledge.documents.office.shapes import Box, find_backgrounds, order_shapes
+from knowledge.documents.office.shapes import NOTES, Box, find_backgrounds, order_shapes
 from knowledge.documents.office.workbook import NO_RESULT, Sheet, Workbook, find_address
 from knowledge.documents.office.zipped_xml import (
     BACKGROUND,
@@ -185,18 +185,19 @@ class _SlideReader(BodyReader):
         self._name = f"slide {number}"
         shown = [child for child in slide if child.tag != "notes"]
         bases = self._find_bases(slide, shown)
-        notes = chain.from_iterable(slide.findall("notes"))
         titles: list[str] = []
         below: list[Block] = []
-        for shape in (
-            *order_shapes(shown, _find_box, self.left_out, self._name),
-            *(child for child in notes if child.get("class") not in _FURNITURE),
-        ):
+        for shape in order_shapes(shown, _find_box, self.left_out, self._name):
             self._base = bases.get(shape, PLAIN)
             if shape.get("class") == "title":
                 titles += map(self._line, shape.iter("p"))
             else:
                 below += self._block(shape)
+        self._base = PLAIN
+        inner = chain.from_iterable(slide.findall("notes"))
+        own = (shape for shape in inner if shape.get("class") not in _FURNITURE)
+        notes = [block for shape in own for block in self._block(shape)]
+        below += [Block(BlockKind.TEXT, NOTES), *notes] if notes else ()
         title = " ".join(filter(None, titles))
         if title or below:
             yield Block(BlockKind.HEADING, title or f"Slide {number}", 2, f"slide={number}")

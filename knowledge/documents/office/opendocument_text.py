@@ -239,7 +239,7 @@ class BodyReader:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
         notes = (line for note in cell.findall("annotation") for line in note.iter("p"))
         note = "\n".join(filter(None, map(self._line, notes)))
-        texts = (*self._cell_lines(cell, outer), f"[{note}]" if note else "")
+        texts = (*self._cell_lines(cell, outer), f"[Note: {note}]" if note else "")
         return "\n".join(filter(None, texts))
 
     def _cell_lines(self, parent: Element, outer: ColouredSpan) -> Iterator[str]:

@@ -15,6 +15,7 @@ from knowledge.documents.notation import keep_lines, write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.shapes import (
     MOST_SHAPES,
+    NOTES,
     Box,
     find_box,
     find_placeholder,
@@ -156,11 +157,12 @@ class _SlideReader:
             yield from write_table([_row(row) for row in table.findall("tr")])
         yield from read_graphics(frame, self._archive, slide, self.left_out)
 
-    def _notes(self, slide: str) -> Iterator[Block]:
-        for shape in find_all(self._parse_related(slide, "notesSlide"), "sp"):
-            if _placeholder(shape) == "body":
-                for part in _paragraphs(shape):
-                    yield Block(BlockKind.TEXT, f"{part.label} {part.text}".strip())
+    def _notes(self, slide: str) -> Sequence[Block]:
+        shapes = find_all(self._parse_related(slide, "notesSlide"), "sp")
+        bodies = (shape for shape in shapes if _placeholder(shape) == "body")
+        parts = (part for shape in bodies for part in _paragraphs(shape))
+        texts = [f"{part.label} {part.text}".strip() for part in parts]
+        return [Block(BlockKind.TEXT, text) for text in ([NOTES, *texts] if texts else ())]
 
 
 def read(data: bytes, source: str) -> Page:

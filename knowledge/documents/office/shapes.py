@@ -27,6 +27,8 @@ _MOST_OF_A_SHAPE = 0.8
 _LARGEST_STEP = 0.25
 """The greatest difference between the tops of shapes in a row, as a part of their height."""
 _MOST_UNEVEN = 2
+NOTES = "Notes:"
+"""The line above the notes of a slide, which a presentation does not show."""
 _NOT_ORDERED = "shapes that form no rows or cards are in the order of the file"
 _NAMES_ON_SHEETS = {"bg1": "lt1", "tx1": "dk1", "bg2": "lt2", "tx2": "dk2"}
 _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}

@@ -129,7 +129,7 @@ def _list_runs(element: Element, run: Run, depth: int = 0) -> Iterator[Run]:
     """Yield the text of an element; the elements in it state a typeface as in HTML."""
     name = element.tag
     script, colour = _SCRIPTS.get(name, run.script), element.get("Color", run.colour)
-    own = Run(element.text or "", script, run.is_struck or name == "S", colour)
+    own = Run(element.text or "", script, run.is_struck or name == "S", colour=colour)
     yield own
     for child in element if depth < _DEEPEST else ():
         yield from _list_runs(child, own, depth + 1)

@@ -217,7 +217,7 @@ class Workbook:
             else:
                 shown = format_text(keep_lines(join_spans(spans)), style.format)
             self.left_out.add("value", "hidden by the number format", not shown)
-        return f"{shown} [{keep_lines(note)}]".strip() if note else shown
+        return f"{shown} [Note: {keep_lines(note)}]".strip() if note else shown
 
     def write_printed_headers(self, texts: Iterable[str | None]) -> Iterator[Block]:
         """Yield the printed headers and footers of a sheet; those with fields are counted."""

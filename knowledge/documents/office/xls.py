@@ -145,7 +145,8 @@ class _WorkbookReader:
             colour = None if font is None else self._book.colour_map.get(font.colour_index)
             # The script of a whole cell is only its size.
             script = _SCRIPTS.get(font.escapement, Script.LINE) if font and ends else Script.LINE
-            runs.append(Run(part, script, font is not None and bool(font.struck_out), colour))
+            is_struck = font is not None and bool(font.struck_out)
+            runs.append(Run(part, script, is_struck, colour=colour))
         return tuple(runs)
 
 

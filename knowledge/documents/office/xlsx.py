@@ -245,7 +245,8 @@ def _read_runs(item: Element | None) -> tuple[Run | str, ...]:
             script = _SCRIPTS.get(get_value(typeface, "vertAlign") or "", Script.LINE)
             colour = _read_colour(find_child(typeface, "color"))
             is_plain = typeface is None
-            runs.append(text if is_plain else Run(text, script, is_on(typeface, "strike"), colour))
+            is_struck = is_on(typeface, "strike")
+            runs.append(text if is_plain else Run(text, script, is_struck, colour=colour))
     return tuple(runs)
 
 

@@ -120,7 +120,7 @@ def test_a_slide_is_a_section_by_its_title_and_a_hidden_one_is_left_out() -> Non
         "presentation:visibility='hidden'/></style:style>",
     )
 
-    assert page.content == "## Goals\n\nGrow.\n\nSay why."
+    assert page.content == "## Goals\n\nGrow.\n\nNotes:\n\nSay why."
     assert page.blocks[0].anchor == "slide=1"
     assert [(part.what, part.names) for part in page.left_out] == [("hidden slide", ("2",))]
 
@@ -408,7 +408,7 @@ def test_comments_and_page_numbers_of_a_slide_are_no_text() -> None:
         "</draw:frame></presentation:notes></draw:page></office:presentation>"
     )
 
-    assert page.content == "## Slide 1\n\nGrow 5%\n\n2024"
+    assert page.content == "## Slide 1\n\nGrow 5%\n\nNotes:\n\n2024"
     assert [part.what for part in page.left_out] == ["comment"]
 
 

@@ -39,6 +39,7 @@ def test_a_slide_is_a_section_by_its_title_with_its_notes() -> None:
         Block(BlockKind.HEADING, "Roadmap", 2, "slide=1"),
         Block(BlockKind.ITEM, "- Search in May"),
         Block(BlockKind.ITEM, "- Export in June"),
+        Block(BlockKind.TEXT, "Notes:"),
         Block(BlockKind.TEXT, "Export depends on the vendor."),
     )
 

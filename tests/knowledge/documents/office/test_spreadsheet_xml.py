@@ -53,7 +53,7 @@ def test_typefaces_in_a_cell_and_its_note_are_kept() -> None:
     assert (
         read(f"{HEADER}<Row>{typed}{cell('x')}</Row>")
         .blocks[1]
-        .text.endswith("| m^2, ~~old~~ new [per year] | x |  |  |")
+        .text.endswith("| m^2, ~~old~~ new [Note: per year] | x |  |  |")
     )
 
 
