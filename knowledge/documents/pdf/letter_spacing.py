@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median_low
 
 from knowledge.documents.pdf.glyphs import GAP_OF_WORDS, Glyph
 
@@ -36,7 +36,7 @@ def close_up(glyphs: Sequence[Glyph]) -> None:
         inner = [gap for gap in own if gap <= min(own) + GAP_OF_WORDS]
         if len(inner) < 2:
             continue
-        space = median(inner)
+        space = median_low(inner)
         ends = [
             is_drawn or gap > space + _UNEVEN for gap, is_drawn in zip(gaps, drawn, strict=True)
         ]
@@ -44,7 +44,7 @@ def close_up(glyphs: Sequence[Glyph]) -> None:
             # The first letter is the last one of a word that is not spaced out.
             ends[0] = True
             space = 1.0 if abs(gaps[0] - space) < _SAME else space
-        if _is_spaced(run, ends, space):
+        if ends.count(False) > 1 and _is_spaced(run, ends, space):
             _close_run(run, ends, space)
 
 

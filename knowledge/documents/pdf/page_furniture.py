@@ -15,7 +15,8 @@ from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_layout import EDGE, LaidOutPage
 from knowledge.documents.pdf.text_lines import SMALL_START, Line
 
-_LEADERS = re.compile(r"(?:[.\u00b7\u2022\u22c5][ \u00a0]?){4,}|\u2026{2,}|_{8,}|[-\u2013]{8,}")
+_LEADERS = re.compile(r"(?:[.\u00b7\u2022\u22c5][ \u00a0]?){4,}|\u2026{2,}|_{8,}")
+_DASHES = re.compile("[-\u2013]{8,}")
 _LONGEST_VALUE = 30
 _ENTRY = re.compile(r"(\S.{0,200}?) (?:(\d{1,4})|[ivxlc]{1,6})\Z")
 _ENTRY_OF_COLUMN = re.compile(r"(?<!\S)(\d{1,4})\s{1,3}([^\d\s][^\n]{0,200})(?=\n|\Z)")
@@ -83,13 +84,13 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 
 def ends_with_leaders(text: str) -> bool:
     """Return whether a line ends with a row of dots, and a value or one word behind it."""
-    *_, last = _LEADERS.split(text)
+    *_, last = _DASHES.split(_LEADERS.split(text)[-1])
     is_value = len(last) <= _LONGEST_VALUE and any(map(str.isdecimal, last))
     return last != text and (len(last.split()) == 1 or is_value)
 
 
 def remove_leaders(text: str) -> str:
-    """Return a text without rows of dots, dashes or underscores."""
+    """Return a text without rows of dots or underscores."""
     return " ".join(_LEADERS.sub(" … ", text).split())
 
 
