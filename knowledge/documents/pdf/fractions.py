@@ -82,18 +82,30 @@ def _are_parts(
 ) -> bool:
     """Return whether a bar is as long as what is above or below it, and nothing is beside that.
 
-    The line below a word is below a part of a line, and above a part of the next line.
+    The parts have one size. The line below a word is below a part of a line, and above a part of
+    the next line; a line that strikes text out is at the height of letters.
     """
     if not upper or not lower:
         return False
-    size = max(glyph.typeface.size for glyph in (*upper, *lower))
+    sizes = [max(glyph.typeface.size for glyph in part) for part in (upper, lower)]
+    size = max(sizes)
+    if min(sizes) < _SMALLER * size or not all(
+        any(any(map(str.isalnum, glyph.text)) for glyph in part) for part in (upper, lower)
+    ):
+        return False
     width = max(part[-1].right - part[0].left for part in (upper, lower))
     parts = {id(glyph) for glyph in (*upper, *lower)}
     return bar.end - bar.start - width <= _LONGER * size and not any(
         glyph.left < bar.end + _OUTSIDE * size
         and bar.start - _OUTSIDE * size < glyph.right
         and id(glyph) not in parts
-        and any(abs(glyph.base - part[0].base) < 1 for part in (upper, lower))
+        and (
+            any(abs(glyph.base - part[0].base) < 1 for part in (upper, lower))
+            or (
+                bar.start < (glyph.left + glyph.right) / 2 < bar.end
+                and lower[0].base < glyph.base < upper[0].base
+            )
+        )
         for glyph in near
     )
 

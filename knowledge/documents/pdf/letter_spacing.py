@@ -29,7 +29,7 @@ def close_up(glyphs: Sequence[Glyph]) -> None:
     The space is the same between all letters of a run, and wider between its words. A wide space
     may be that between words of one letter; then a word of the run proves it.
     """
-    for before, run in _find_runs(glyphs):
+    for before, run, behind in _find_runs(glyphs):
         gaps = [_find_gap(*pair) for pair in pairwise(run)]
         drawn = [glyph.has_drawn_space for glyph in run[1:]]
         own = [gap for gap, is_drawn in zip(gaps, drawn, strict=True) if not is_drawn]
@@ -40,10 +40,13 @@ def close_up(glyphs: Sequence[Glyph]) -> None:
         ends = [
             is_drawn or gap > space + _UNEVEN for gap, is_drawn in zip(gaps, drawn, strict=True)
         ]
-        if _is_attached(before, run[0]) and gaps[0] > GAP_OF_WORDS:
-            # The first letter is the last one of a word that is not spaced out.
+        # The first letter may be the last one of a word that is not spaced out.
+        is_word = before is not None and before.text.isalnum()
+        if _is_attached(before, run[0]) and (is_word or gaps[0] > GAP_OF_WORDS):
             ends[0] = True
             space = 1.0 if abs(gaps[0] - space) < _SAME else space
+        if behind is not None and behind.text.isalnum() and _is_attached(run[-1], behind):
+            ends[-1] = True
         if ends.count(False) > 1 and _is_spaced(run, ends, space):
             _close_run(run, ends, space)
 
@@ -55,18 +58,21 @@ def _close_run(run: Sequence[Glyph], ends: Sequence[bool], space: float) -> None
             before.right = glyph.left
         elif not glyph.has_drawn_space:
             wider = before.right + space * before.typeface.size
-            before.right = min(wider, glyph.left - GAP_OF_WORDS * glyph.typeface.size)
+            narrowest = glyph.left - GAP_OF_WORDS * glyph.typeface.size
+            before.right = max(before.right, min(wider, narrowest))
 
 
-def _find_runs(glyphs: Sequence[Glyph]) -> Iterator[tuple[Glyph | None, list[Glyph]]]:
-    """Yield glyphs of one size, all of which are apart, with the glyph before them."""
+def _find_runs(
+    glyphs: Sequence[Glyph],
+) -> Iterator[tuple[Glyph | None, list[Glyph], Glyph | None]]:
+    """Yield glyphs of one size, all of which are apart, with those before and behind them."""
     before, run = None, []
     for glyph in glyphs:
         if run and not _follows(run[-1], glyph):
-            yield before, run
+            yield before, run, glyph
             before, run = run[-1], []
         run.append(glyph)
-    yield before, run
+    yield before, run, None
 
 
 def _is_attached(before: Glyph | None, glyph: Glyph) -> bool:

@@ -85,8 +85,8 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 def ends_with_leaders(text: str) -> bool:
     """Return whether a line ends with a row of dots, and a value or one word behind it."""
     *_, last = _DASHES.split(_LEADERS.split(text)[-1])
-    is_value = len(last) <= _LONGEST_VALUE and any(map(str.isdecimal, last))
-    return last != text and (len(last.split()) == 1 or is_value)
+    is_value = len(last.split()) == 1 or any(map(str.isdecimal, last))
+    return last != text and len(last) <= _LONGEST_VALUE and is_value
 
 
 def remove_leaders(text: str) -> str:
