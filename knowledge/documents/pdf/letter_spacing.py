@@ -66,7 +66,8 @@ def _find_runs(
     glyphs: Sequence[Glyph],
 ) -> Iterator[tuple[Glyph | None, list[Glyph], Glyph | None]]:
     """Yield glyphs of one size, all of which are apart, with those before and behind them."""
-    before, run = None, []
+    before: Glyph | None = None
+    run: list[Glyph] = []
     for glyph in glyphs:
         if run and not _follows(run[-1], glyph):
             yield before, run, glyph
