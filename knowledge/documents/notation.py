@@ -61,7 +61,8 @@ def _group(text: str) -> str:
     return text if is_sign or _ATOM.match(text) else f"({text})"
 
 
-def _write_fraction(parts: Sequence[str]) -> str:
+def write_fraction(parts: Sequence[str]) -> str:
+    """Return a fraction of two parts on one line: `1/2`, `(a+b)/c`."""
     return f"{_group(parts[0])}/{_group(parts[1])}"
 
 
@@ -85,7 +86,7 @@ def _write_root(parts: Sequence[str]) -> str:
 
 
 _WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
-    "mfrac": _write_fraction,
+    "mfrac": write_fraction,
     "msup": _write_power,
     "mover": _write_power,
     "msub": _write_index,

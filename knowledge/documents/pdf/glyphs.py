@@ -7,7 +7,7 @@ import ctypes
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from pypdfium2 import PdfiumError, PdfMatrix, PdfObject, PdfPage, PdfTextPage, r
 
 from knowledge.documents.pdf.page_objects import (
     Box,
+    PlacedText,
     find_address,
     find_bounds,
     find_size,
@@ -66,6 +67,11 @@ _ACCENTS = dict(
     )
 )
 """The combining character of each accent."""
+_FURTHEST_ACCENT, _MOST_ACCENTS = 150, 5_000
+"""How many glyphs from its letter PDFium has an accent, and maximum number of those of a page."""
+_LOWEST_ACCENT, _HIGHEST_ACCENT = -0.1, 0.5
+"""Baseline of an accent above that of its letter, in font sizes; TeX raises those of capitals."""
+_WITHOUT_DOTS = str.maketrans("\u0131\u0237", "ij")
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = (
     "courier", "mono", "consol", "menlo", "typewriter", "cmtt", "codepro", "firacode", "cascadia",
@@ -123,14 +129,43 @@ class Glyph:
         )  # fmt: skip
 
 
-def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject]) -> list[Glyph]:
+class _Positions:
+    """Turns the positions of characters into those that a reader of their text sees."""
+
+    def __init__(self, page: PdfPage, texts: Sequence[PlacedText]) -> None:
+        self._size, self._shift = find_size(page), shift_page(page)
+        self._matrices: dict[tuple[int, int | None], PdfMatrix] = {}
+        self._inner = {
+            find_address(drawn.raw): (drawn.get_matrix().get()[4:], matrix)
+            for drawn, matrix in texts
+            if drawn.container is not None
+        }
+
+    def find_matrix(
+        self, address: int | None, turn: int, origin: tuple[float, float]
+    ) -> tuple[PdfMatrix, bool]:
+        """Return the matrix for a character of a drawn text, and whether PDFium misplaces it.
+
+        PDFium has letters that stand for others (ActualText) in their place in a drawing, and not
+        on the page.
+        """
+        own, placed = self._inner.get(address, (None, self._shift))
+        is_misplaced = own == origin and placed.on_point(*origin) != self._shift.on_point(*origin)
+        key = turn, address if is_misplaced else None
+        if key not in self._matrices:
+            matrix = placed if is_misplaced else self._shift
+            self._matrices[key] = matrix.multiply(turn_page(turn, self._size))
+        return self._matrices[key], is_misplaced
+
+
+def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PlacedText]) -> list[Glyph]:
     """Return the glyphs of a page with the drawn `texts`; spaces are an attribute of the next one.
 
     A letter without a meaning in the file is U+FFFD.
     """
-    glyphs = _join_accents(_read_glyphs(page, text_page))
+    glyphs = _join_accents(list(_read_glyphs(page, text_page, texts)))
     _place_scripts(glyphs)
-    glyphs = _restore_repeated(glyphs, texts)
+    glyphs = _restore_repeated(glyphs, [drawn for drawn, _ in texts])
     for before, glyph in pairwise(glyphs):
         if before.text[-1:] == glyph.text == "~" and not glyph.typeface.is_code:
             # Two of them would be the mark of struck-out text.
@@ -138,15 +173,15 @@ def take_glyphs(page: PdfPage, text_page: PdfTextPage, texts: Sequence[PdfObject
     return glyphs
 
 
-def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
-    size, shift = find_size(page), shift_page(page)
-    matrices: dict[int, PdfMatrix] = {}
-    tags = read_tags(page)
+def _read_glyphs(
+    page: PdfPage, text_page: PdfTextPage, texts: Sequence[PlacedText]
+) -> Iterator[Glyph]:
+    positions, tags = _Positions(page, texts), read_tags(page)
     typefaces: dict[int | None, Typeface] = {}
     shapes: dict[int | None, dict[str, Box]] = {}
     codes = _read_codes(text_page)
     unreadable = _list_unreadable(text_page, codes)
-    has_space = has_drawn_space = False
+    has_space = has_drawn_space = is_misplaced = False
     before: tuple[int, float] | None = None
     for index, code in enumerate(codes):
         if 0xD800 <= code < 0xDC00:
@@ -162,10 +197,11 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
         if address not in typefaces:
             typefaces[address] = _read_typeface(text_page, index, tags)
         face = typefaces[address]
-        if face.turn not in matrices:
-            matrices[face.turn] = shift.multiply(turn_page(face.turn, size))
-        matrix = matrices[face.turn]
-        left, base, right = _find_place(text_page, index, face.turn, matrix)
+        origin, was_misplaced = _find_origin(text_page, index), is_misplaced
+        matrix, is_misplaced = positions.find_matrix(address, face.turn, origin)
+        left, base = matrix.on_point(*origin)
+        # For turned characters, PDFium has only the tight box.
+        _, _, right, _ = matrix.on_rect(*text_page.get_charbox(index, loose=not face.turn))
         if code > _LARGEST_HALF and before == (code, left):
             # Word states the letters of formulas twice.
             continue
@@ -174,7 +210,8 @@ def _read_glyphs(page: PdfPage, text_page: PdfTextPage) -> Iterator[Glyph]:
         ligature = _find_ligature(text_page, index, shapes) if shown in _DOUBTFUL else ""
         shown = ligature or shown
         # PDFium adds spaces between the letters of turned text, as if each were a line.
-        is_spaced = has_drawn_space if face.turn else has_space
+        is_apart = bool(face.turn) or is_misplaced or was_misplaced
+        is_spaced = has_drawn_space if is_apart else has_space
         glyph = Glyph(shown, left, right, base, face, is_spaced, has_drawn_space, address)
         if shown.isdecimal() or shown in _SIGNS:
             _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
@@ -198,20 +235,10 @@ def _read_codes(text_page: PdfTextPage) -> list[int]:
     return codes
 
 
-def _find_place(
-    text_page: PdfTextPage, index: int, turn: int, matrix: PdfMatrix
-) -> tuple[float, float, float]:
-    """Return the left end, the baseline and the right end of a character.
-
-    For turned characters, PDFium provides only the tight box.
-    """
+def _find_origin(text_page: PdfTextPage, index: int) -> tuple[float, float]:
     x, y = ctypes.c_double(), ctypes.c_double()
     raw.FPDFText_GetCharOrigin(text_page, index, x, y)
-    if turn:
-        left, base = matrix.on_point(x.value, y.value)
-        return left, base, matrix.on_rect(*text_page.get_charbox(index))[2]
-    right = text_page.get_charbox(index, loose=True)[2]
-    return x.value + matrix.e, y.value + matrix.f, right + matrix.e
+    return x.value, y.value
 
 
 def _list_unreadable(text_page: PdfTextPage, codes: Sequence[int]) -> set[int]:
@@ -269,14 +296,13 @@ def _find_ligature(
     address = find_address(font)
     if address not in shapes:
         shapes[address] = {one: box for one in _LIGATURES if (box := _measure(font, one))}
-    x, y = ctypes.c_double(), ctypes.c_double()
-    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
     raw.FPDFText_GetMatrix(text_page, index, matrix)
-    wide, high = matrix.a * drawn.get_font_size(), matrix.d * drawn.get_font_size()
+    size, (x, y) = drawn.get_font_size(), _find_origin(text_page, index)
+    turned = PdfMatrix(*(size * part for part in (matrix.a, matrix.b, matrix.c, matrix.d)))
     left, bottom, right, top = text_page.get_charbox(index)
-    own = left - x.value, bottom - y.value, right - x.value, top - y.value
+    own = left - x, bottom - y, right - x, top - y
     for ligature, box in shapes[address].items():
-        placed = box[0] * wide, box[1] * high, box[2] * wide, box[3] * high
+        placed = turned.on_rect(*box)
         if all(abs(one - other) < _SAME_SHAPE for one, other in zip(own, placed, strict=True)):
             return _show(ord(ligature))
     return ""
@@ -319,27 +345,44 @@ def _read_typeface(text_page: PdfTextPage, index: int, tags: Mapping[int, Tag]) 
     )
 
 
-def _join_accents(glyphs: Iterable[Glyph]) -> list[Glyph]:
-    """Return glyphs; an accent that is drawn over or under a letter, as in TeX, is part of it."""
-    joined: list[Glyph] = []
-    for glyph in glyphs:
-        last = joined[-1] if joined else None
-        letter = last and (_add_accent(last, glyph) or _add_accent(glyph, last))
-        if last is None or letter is None:
-            joined.append(glyph)
-        else:
-            spaces = last.has_space, last.has_drawn_space
-            joined[-1] = replace(letter, has_space=spaces[0], has_drawn_space=spaces[1])
-    return joined
+def _join_accents(glyphs: list[Glyph]) -> list[Glyph]:
+    """Return glyphs; an accent that is drawn over or under a letter, as in TeX, is part of it.
+
+    PDFium has the accent of a capital, which is higher, behind the line.
+    """
+    accents = [at for at, glyph in enumerate(glyphs) if glyph.text in _ACCENTS]
+    joined: set[int] = set()
+    for at in accents[:_MOST_ACCENTS]:
+        accent = glyphs[at]
+        beside = range(max(at - _FURTHEST_ACCENT, 0), min(at + _FURTHEST_ACCENT, len(glyphs)))
+        own = ((one, _add_accent(accent, glyphs[one])) for one in beside)
+        letter = next(((one, text) for one, text in own if text), None)
+        if letter is None:
+            continue
+        glyphs[letter[0]].text = letter[1]
+        joined.add(at)
+        for following in glyphs[at + 1 : at + 2]:
+            if letter[0] == at + 1:
+                following.has_space = accent.has_space
+                following.has_drawn_space = accent.has_drawn_space
+            elif not accent.has_space:
+                # PDFium adds a space behind an accent.
+                following.has_space = following.has_drawn_space
+    return [glyph for at, glyph in enumerate(glyphs) if at not in joined]
 
 
-def _add_accent(accent: Glyph, letter: Glyph) -> Glyph | None:
-    mark = _ACCENTS.get(accent.text)
-    if mark is None or not letter.left <= (accent.left + accent.right) / 2 <= letter.right:
-        return None
-    text = unicodedata.normalize("NFC", letter.text.replace("\u0131", "i") + mark)
-    is_letter = len(text) == 1 and accent.typeface.turn == letter.typeface.turn
-    return replace(letter, text=text) if is_letter else None
+def _add_accent(accent: Glyph, letter: Glyph) -> str:
+    """Return a letter with the accent that is drawn over or under it; "" if it is another one."""
+    size = letter.typeface.size
+    if (
+        not letter.left <= (accent.left + accent.right) / 2 <= letter.right
+        or not _LOWEST_ACCENT * size <= accent.base - letter.base <= _HIGHEST_ACCENT * size
+        or accent.typeface.turn != letter.typeface.turn
+    ):
+        return ""
+    text = letter.text.translate(_WITHOUT_DOTS) + _ACCENTS[accent.text]
+    composed = unicodedata.normalize("NFC", text)
+    return composed if len(composed) == 1 else ""
 
 
 def _place_scripts(glyphs: Sequence[Glyph]) -> None:

@@ -16,8 +16,9 @@ from knowledge.documents.pdf.line_numbers import remove_line_numbers
 from knowledge.documents.pdf.page_layout import EDGE, LaidOutPage
 from knowledge.documents.pdf.text_lines import Line
 
-_LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
-_DOTS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}")
+_LEADERS = re.compile(r"(?:[.\u00b7\u2022\u22c5][ \u00a0]?){4,}|\u2026{2,}|_{8,}")
+_DASHES = re.compile("[-\u2013]{8,}")
+_LONGEST_VALUE = 30
 _ENTRY = re.compile(r"(\S.{0,200}?) (?:(\d{1,4})|[ivxlc]{1,6})\Z")
 _DIGITS = re.compile(r"\d{1,18}")
 _PAGE_NUMBER = re.compile(
@@ -85,9 +86,10 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
 
 
 def ends_with_leaders(text: str) -> bool:
-    """Return whether a line ends with a row of dots and one word, such as a number."""
-    *_, last = _DOTS.split(text)
-    return last != text and 0 < len(last.split()) <= 1
+    """Return whether a line ends with a row of dots, and a value or one word behind it."""
+    *_, last = _DASHES.split(_LEADERS.split(text)[-1])
+    is_value = len(last.split()) == 1 or any(map(str.isdecimal, last))
+    return last != text and len(last) <= _LONGEST_VALUE and is_value
 
 
 def remove_leaders(text: str) -> str:

@@ -15,6 +15,8 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
 Size = tuple[float, float]
 PathPoint = tuple[float, float]
+PlacedText = tuple[PdfObject, PdfMatrix]
+"""A drawn text with the matrix that turns its coordinates into those of the page."""
 THICKEST = 3.0
 """Maximum thickness of a line in points; a thicker filled box is not a line."""
 _BROADEST = 6.0
@@ -46,14 +48,11 @@ class Fill:
 
 @dataclass(slots=True)
 class PageObjects:
-    """The boxes of the paths of a page, their straight lines, its texts and pictures.
-
-    A text has the matrix that turns its coordinates into those of the page.
-    """
+    """The boxes of the paths of a page, their straight lines, its texts and pictures."""
 
     boxes: list[Box] = field(default_factory=list)
     lines: list[Box] = field(default_factory=list)
-    texts: list[tuple[PdfObject, PdfMatrix]] = field(default_factory=list)
+    texts: list[PlacedText] = field(default_factory=list)
     pictures: list[Box] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
 

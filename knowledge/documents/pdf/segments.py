@@ -1,5 +1,6 @@
 """Joins the glyphs of a PDF page to segments: words on one baseline without a wide gap."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -10,8 +11,10 @@ from pypdfium2 import PdfPage, PdfTextPage
 from knowledge.documents.notation import Script, Span, join_spans
 from knowledge.documents.pdf.annotations import take_strikes
 from knowledge.documents.pdf.drop_caps import LEAST_CAP
+from knowledge.documents.pdf.fractions import join_fractions
 from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph, take_glyphs
-from knowledge.documents.pdf.page_objects import find_size, take_objects
+from knowledge.documents.pdf.letter_spacing import close_up
+from knowledge.documents.pdf.page_objects import PageObjects, Size, find_size, take_objects
 from knowledge.documents.pdf.page_text import (
     PageText,
     Segment,
@@ -47,14 +50,18 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     There is one `PageText` per text direction, the one with the most letters first.
     """
     size, objects = find_size(page), take_objects(page)
-    glyphs = take_glyphs(page, text_page, [drawn for drawn, _ in objects.texts])
+    glyphs = take_glyphs(page, text_page, objects.texts)
+    close_up(glyphs)
     text = "".join(glyph.text for glyph in glyphs)
     visible = VisibleGlyphs(page, objects)
+    glyphs = list(visible.keep(glyphs))
+    if not is_right_to_left(text):
+        glyphs = _join_fractions(glyphs, objects, size)
     lines = PageLines([*objects.lines, *take_strikes(page)], size)
     segments = (
-        join_words(visible.keep(glyphs), lines, is_page_reversed=begins_right(text))
+        join_words(glyphs, lines, is_page_reversed=begins_right(text))
         if is_right_to_left(text)
-        else _join_glyphs(visible.keep(glyphs), lines)
+        else _join_glyphs(glyphs, lines)
     )
     by_turn: dict[int, list[Segment]] = {}
     for turn, segment in segments:
@@ -75,6 +82,21 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     strokes = turn_strokes(objects.lines, turn, size)
     first.strokes = [stroke for stroke in strokes if stroke not in struck.get(turn, ())]
     return taken
+
+
+def _join_fractions(glyphs: list[Glyph], objects: PageObjects, size: Size) -> list[Glyph]:
+    """Return glyphs with fractions in their lines; their bars are no lines of tables."""
+    turns = Counter(glyph.typeface.turn for glyph in glyphs).most_common(1)
+    strokes = turn_strokes(objects.lines, turns[0][0], size) if turns else []
+    glyphs, numbers = join_fractions(glyphs, strokes, lambda part: _write(part, ()).text)
+    bars = [objects.lines[number] for number in sorted(numbers)]
+    objects.lines = [one for at, one in enumerate(objects.lines) if at not in numbers]
+    places = {(round(left), round(right)): at for left, at, right, _ in bars}
+    objects.boxes = [
+        box for box in objects.boxes
+        if not box[1] - 1 <= places.get((round(box[0]), round(box[2])), -1.0) <= box[3] + 1
+    ]  # fmt: skip
+    return glyphs
 
 
 def _join_glyphs(glyphs: Iterable[Glyph], lines: PageLines) -> Iterator[tuple[int, Segment]]:

@@ -227,20 +227,30 @@ def _goes_on_in(last: _Lines, line: Line, heading: _Lines | None, measures: _Mea
     above = last.lines[-1]
     if last.style is None:
         return heading is None and not _begins(above, line, measures)
-    if heading is None:
-        return cuts_number(above.text, line.text) and above.column == line.column
-    if line.tag is not None and line.tag.level:
+    if heading is not None and line.tag is not None and line.tag.level:
         return above.tag is line.tag
+    if above.column != line.column:
+        return False
+    if heading is None and not (line.is_bold and _wraps(last.lines, line)):
+        return cuts_number(above.text, line.text)
     return (
         above.size == line.size
         and above.is_bold == line.is_bold
-        and above.column == line.column
         and 0 < above.base - line.base < _FURTHER * max(measures.pitch, 1.1) * line.size
         and last.stated is None
-        and heading.stated is None
+        and (heading is None or heading.stated is None)
         and not _NUMBERED.match(line.text)
         and _NAMED.match(line.text) is None
     )
+
+
+def _wraps(lines: Sequence[Line], line: Line) -> bool:
+    """Return whether a title with a number goes on in a line."""
+    first = lines[0].text
+    is_short = sum(len(one.text) for one in (*lines, line)) <= _LONGEST_HEADING
+    is_text = line.text.endswith((*_ENDS_OF_SENTENCES, ":")) or _LABEL.match(line.text)
+    is_title = _NUMBERED.match(first) or _NAMED.match(first)
+    return bool(is_title and is_short and not is_text and not _BULLET.match(line.text))
 
 
 def _begins(above: Line, line: Line, measures: _Measures) -> bool:

@@ -27,8 +27,11 @@ _CUT_NUMBER = re.compile(r"(?<=\d)[-\u2010\u2011\u2013]\Z")
 _REST_OF_NUMBER = re.compile(r"\d(?![\d.,]*-(?!\S))")
 """A number below another with a minus behind it is an amount of its own."""
 SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
-_WORD = re.compile(r"(?<![\w\u00ad-])[^\W\d_]+(?:-[^\W\d_]+)*(?![\w\u00ad-])")
-_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\u00ad([^\W\d_]+)")
+_WORD = re.compile(
+    r"(?<![\w\u00ad\u2010\u2011-])[^\W\d_]+(?:[-\u2010\u2011][^\W\d_]+)*"
+    r"(?![\w\u00ad\u2010\u2011-])"
+)
+_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]+)([-\u2010]?)\u00ad([^\W\d_]+)")
 _GAP_IN_NUMBERS = re.compile(r"(?<=\d)\n(?=\d)")
 _RANGE = re.compile(r"\A(\d[\d.,:/]*%?)([ ]?[\u2013\u2014][ ]?|[ ]-[ ])(\d[\d.,:/]*%?)\Z")
 _NUMBER = re.compile(r"\d{1,15}")
@@ -188,8 +191,9 @@ def cuts_number(above: str, below: str) -> bool:
 def join_lines(lines: Iterable[str]) -> str:
     """Return lines as one; a hyphen at the end of a line that may split a word becomes a soft one.
 
-    A hyphen is kept in a compound with several hyphens and before capitals and digits. Scripts
-    without spaces have no hyphens at the end of a line.
+    A hyphen before a capital or a digit is kept. The same hyphen as another one of its compound is
+    followed by a soft one, see `settle_hyphens`: programs split words by signs of their own.
+    Scripts without spaces have no hyphens at the end of a line.
     """
     text = ""
     for part in lines:
@@ -205,8 +209,9 @@ def join_lines(lines: Iterable[str]) -> str:
             text = f"{text} {part}"
         elif text[-1] == "\u00ad":
             text = text[:-1] + part
-        elif SMALL_START.match(part) and "-" not in text.rsplit(maxsplit=1)[-1][:-1]:
-            text = f"{text[:-1]}\u00ad{part}"
+        elif SMALL_START.match(part):
+            is_compound = text[-1] in text.rsplit(maxsplit=1)[-1][:-1]
+            text = f"{text if is_compound else text[:-1]}\u00ad{part}"
         else:
             text += part
     return text.rstrip("\u00ad")
@@ -230,8 +235,8 @@ def join_cell(lines: Sequence[Line], right: float) -> str:
 def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield blocks without soft hyphens: the other words of the document tell compounds apart.
 
-    A cut word is whole again. A compound keeps its hyphen: it occurs with one, or its parts, and
-    not the whole, are words.
+    A cut word is whole again. A compound keeps its hyphen: it has several, it occurs with one, or
+    its parts, and not the whole, are words.
     """
     words: set[str] = set()
     for block in blocks:
@@ -239,14 +244,14 @@ def settle_hyphens(blocks: Sequence[Block]) -> Iterator[Block]:
     lower = {word.lower() for word in words}
 
     def settle(match: re.Match[str]) -> str:
-        first, second = match.groups()
-        compound = f"{first}-{second}"
+        first, hyphen, second = match.groups()
+        compounds = [f"{first}{sign}{second}" for sign in "-\u2010\u2011"]
         if f"{first}{second}".lower() in lower:
             return first + second
-        is_compound = compound.lower() in lower or (
-            len(first) >= _LEAST_PART and first.lower() in lower and second in words
-        )
-        return compound if is_compound else first + second
+        found = next((one for one in compounds if one.lower() in lower), "")
+        are_words = len(first) >= _LEAST_PART and first.lower() in lower and second in words
+        kept = f"{first}{hyphen}{second}" if hyphen else compounds[0] if are_words else ""
+        return found or kept or first + second
 
     for block in blocks:
         text = _CUT_WORD.sub(settle, block.text).replace("\u00ad", "")

@@ -312,6 +312,27 @@ def test_arabic_digits_are_read_from_the_left() -> None:
     assert page.content == "\u062f \u0661\u0662"
 
 
+@pytest.mark.parametrize(("letter", "accent"), list(zip("ÄÉÊÑ", "¨´ˆ˜", strict=True)))
+def test_an_accent_that_is_drawn_higher_is_part_of_the_capital_below_it(
+    letter: str, accent: str
+) -> None:
+    base = unicodedata.normalize("NFD", letter)[0]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(50, 700, "It is in ")
+    left = 50 + canvas.stringWidth("It is in ")
+    width = canvas.stringWidth(base) - canvas.stringWidth(accent)
+    canvas.drawString(left + width / 2, 703, accent)
+    canvas.drawString(left, 700, f"{base}bc of the plan: 7 yes,")
+    canvas.drawString(50, 686, "2 no.")
+    canvas.save()
+
+    assert (
+        read(file.getvalue()).content.split()
+        == f"It is in {letter}bc of the plan: 7 yes, 2 no.".split()
+    )
+
+
 @pytest.mark.parametrize("letter", ["ä", "é", "ô", "ñ", "ç"])
 def test_an_accent_that_is_drawn_over_or_under_a_letter_is_part_of_it(letter: str) -> None:
     base, mark = list(unicodedata.normalize("NFD", letter))

@@ -51,6 +51,8 @@ def test_a_number_that_does_not_count_pages_is_kept_at_the_end_of_a_page() -> No
         (["The over-", "all cost.", "Costs overall, over it all."], "The overall cost."),
         (["Der Haus-", "halt.", "Das Haus, halten."], "Der Haushalt."),
         (["Model X-", "200 and a man-", "ual."], "Model X-200 and a manual."),
+        (["Das Homeoffice-Ver-", "bot. Ein Verbot."], "Das Homeoffice-Verbot."),
+        (["The state-of-the-", "art pump."], "The state-of-the-art pump."),
         (["It was shown for 2006-", "08 and 2010."], "It was shown for 2006-08 and 2010."),
         (["As indicated in Table 3-", "5. the rate is lower."], "As indicated in Table 3-5. the"),
         (["It fell by 100.50-", "200.75- in a year."], "It fell by 100.50- 200.75- in a year."),

@@ -230,6 +230,17 @@ def test_double_spaced_lines_that_end_early_are_texts_of_their_own() -> None:
     assert f"{lines[0]} {lines[1]}" in page.content
 
 
+@pytest.mark.parametrize("sign", [".", "\u00b7", "_", "-"])
+def test_a_price_behind_a_row_of_signs_ends_its_line(sign: str) -> None:
+    dishes = [("Soup of the day", "6.50 EUR"), ("Pie", "from 9.50"), ("Coffee", "1.80 / 2.20 EUR")]
+    lines = [f"{dish} {sign * (40 - len(dish))} {price}" for dish, price in dishes]
+
+    page = print_texts([(50, 700 - 14 * at, line) for at, line in enumerate(lines)])
+
+    assert [line.split()[-1] for line in page.content.split("\n")] == ["EUR", "9.50", "EUR"]
+    assert [line.split()[0] for line in page.content.split("\n")] == ["Soup", "Pie", "Coffee"]
+
+
 @pytest.mark.parametrize("has_lines", [False, True])
 def test_all_lines_of_a_row_that_a_line_strikes_out_are_struck_out(has_lines: bool) -> None:
     rows = [

@@ -11,6 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 from knowledge.documents.page import BlockKind
 from knowledge.documents.pdf import pdf_reader
 from knowledge.documents.pdf.page_text import find_turn, turn_page
+from tests.knowledge.documents.printing import file_of
 
 WIDTH, HEIGHT = A4
 ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))
@@ -201,3 +202,28 @@ def test_turned_words_are_the_headers_of_their_columns(turn: int, *, has_grid: b
     assert [block.text.split("\n")[:3] for block in page.blocks[1:]] == [
         ["| Inhabitants | Area | Schools |", "|---|---|---|", "| 4100 | 20 | 3 |"]
     ]
+
+
+@pytest.mark.parametrize("turn", ["0 .24 -.24 0 300 200", ".24 0 0 .24 60 600"])
+def test_letters_that_stand_for_others_in_a_drawing_are_in_their_word(turn: str) -> None:
+    drawn = (
+        "BT /F1 40 Tf 1 0 0 1 400 300 Tm (Gefahrsto) Tj ET /Span << /ActualText (ff) >> BDC "
+        "BT /F1 40 Tf 1 0 0 1 580 300 Tm (f) Tj ET EMC BT /F1 40 Tf 1 0 0 1 595 300 Tm (e) Tj ET"
+    )
+    shown = f"{turn} cm /X1 Do"
+    data = file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /XObject << /X1 6 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(shown)} >>\nstream\n{shown}\nendstream",
+        "<< /Type /XObject /Subtype /Form /BBox [0 0 2000 2000] "
+        f"/Resources << /Font << /F1 3 0 R >> >> /Length {len(drawn)} >>\n"
+        f"stream\n{drawn}\nendstream",
+    ])  # fmt: skip
+
+    page = pdf_reader.read(data, "a.pdf")
+
+    assert page.content == "Gefahrstoffe"
+    assert not page.left_out
