@@ -29,6 +29,8 @@ _USED = frozenset(
 _SETTING = "a word, a number or a structure is a setting of the website rather than a statement"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
 _SAMPLE_CHARACTERS = 2000
+_Stated = tuple[dict[object, object], list[tuple[str, str]]]
+"""The values of a front matter, and each as written; structures are empty texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,6 @@ class FrontMatter:
     fields: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-_Stated = tuple[dict[object, object], list[tuple[str, str]]]
-"""The values of a front matter, and each as written; structures are empty texts."""
 
 
 class _PlainLoader(yaml.SafeLoader):
