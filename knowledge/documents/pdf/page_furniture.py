@@ -53,7 +53,8 @@ _FURTHEST_ROW = 2.5
 def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
     """Remove running heads, page and line numbers, and tables of contents; return what was removed.
 
-    A running head is kept once: it may state what applies to the whole document.
+    A running head or foot is kept once, above the text of the first page: it may state what applies
+    to the whole document, and would cut sentences that continue on the next page.
     """
     left_out = LeftOutCounts()
     for page in pages:
@@ -67,6 +68,7 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
         **dict.fromkeys(_find_contents(pages), _CONTENTS),
     }
     shown: set[str] = set()
+    running: list[Line] = []
     for page in pages:
         if page.text.is_tilted:
             _make_plain(page.lines, usual)
@@ -75,13 +77,15 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> LeftOutCounts:
             what = kinds.get(id(line))
             is_first = what == _HEAD and id(line) not in titles and _bare(line.text) not in shown
             if is_first:
-                kept.append(_make_running(line, usual))
+                running.append(_make_running(line, usual))
             elif what is None:
                 kept.append(line)
             else:
                 left_out.add(what, _REASONS[what], name=line.text)
             shown.add(_bare(line.text))
         page.lines = kept
+    if running:
+        pages[0].lines[:0] = running
     return left_out
 
 
@@ -138,12 +142,23 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
 
 
 def _heads_columns(line: Line, below: Line) -> bool:
-    """Return whether each text of a line is above one of the next line, as in a table."""
-    pairs = list(zip(line.segments, below.segments, strict=False))
+    """Return whether a line has texts above each text of the next line, as the header of a table;
+    some cells of its first row may be empty.
+    """
+    heads = [
+        {
+            at
+            for at, head in enumerate(line.segments)
+            if head.left < one.right and one.left < head.right
+        }
+        for one in below.segments
+    ]
     return (
-        len(line.segments) == len(below.segments) >= _LEAST_COLUMNS
+        len(line.segments) >= _LEAST_COLUMNS
+        and 2 * len(heads) > len(line.segments)
         and 0 < line.base - below.base < _FURTHEST_ROW * line.size
-        and all(one.left < other.right and other.left < one.right for one, other in pairs)
+        and all(len(own) == 1 for own in heads)
+        and len(set().union(*heads)) == len(heads)
     )
 
 
