@@ -53,7 +53,7 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     glyphs = take_glyphs(page, text_page, objects.texts)
     close_up(glyphs)
     text = "".join(glyph.text for glyph in glyphs)
-    visible = VisibleGlyphs(page, objects)
+    visible = VisibleGlyphs(page, objects, glyphs)
     glyphs = list(visible.keep(glyphs))
     if not is_right_to_left(text):
         glyphs = _join_fractions(glyphs, objects, size)

@@ -41,22 +41,27 @@ class VisibleGlyphs:
     counts as visible: invisible text there is the recognised text of a scan.
     """
 
-    def __init__(self, page: PdfPage, objects: PageObjects) -> None:
+    def __init__(self, page: PdfPage, objects: PageObjects, glyphs: Iterable[Glyph]) -> None:
         self.hidden_words = 0
         self.unreadable_letters = 0
         self._page = page
         self._fills = objects.fills
         self._filled = _list_edges([fill.box for fill in objects.fills])
         self._pictured = _list_edges(objects.pictures)
-        # PDFium omits a text that is drawn again in the same place, such as above a box.
+        # PDFium omits the same text that is drawn again in the same place, such as above a box.
+        read = {glyph.drawn for glyph in glyphs}
         places = [
             tuple(map(round, matrix.on_rect(*drawn.get_bounds())))
             for drawn, matrix in objects.texts
         ]
-        last = {place: at for at, place in enumerate(places)}
+        addresses = [find_address(drawn.raw) for drawn, _ in objects.texts]
+        pairs = enumerate(zip(places, addresses, strict=True))
+        last = {place: at for at, (place, address) in pairs if address not in read}
         self._texts = {
-            find_address(drawn.raw): _read_text(page, last[place], drawn, matrix)
-            for place, (drawn, matrix) in zip(places, objects.texts, strict=True)
+            address: _read_text(page, max(at, last.get(place, at)), drawn, matrix)
+            for at, (place, address, (drawn, matrix)) in enumerate(
+                zip(places, addresses, objects.texts, strict=True)
+            )
         }
         self._size = find_size(page)
         self._scale = min(_PIXELS, math.sqrt(_MOST_PIXELS / max(math.prod(self._size), 1)))

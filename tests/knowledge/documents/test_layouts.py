@@ -381,6 +381,22 @@ def test_text_that_is_drawn_again_over_the_box_that_covers_it_is_shown() -> None
     assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 2)]
 
 
+def test_another_text_over_the_box_that_covers_a_text_replaces_it() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(50, 700, "8.640,00 EUR")
+    canvas.setFillGray(1)
+    canvas.rect(48, 696, 90, 16, stroke=0, fill=1)
+    canvas.setFillGray(0)
+    canvas.drawString(50, 700, "9.120,00 EUR")
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "9.120,00 EUR"
+    assert [(part.what, part.count) for part in page.left_out] == [("hidden word", 2)]
+
+
 BOX = ("Contact the office on", "extension 4411 before", "you book a holiday.")
 
 
