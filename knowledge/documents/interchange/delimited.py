@@ -20,6 +20,8 @@ from knowledge.documents.tables import MOST_COLUMNS, TOO_MANY_COLUMNS, SheetRow,
 _DELIMITERS = "\t;|,"
 # The first line that states the delimiter to spreadsheet programs.
 _STATED_DELIMITER = re.compile(r"\"?sep=(.)\"?[ \t]{0,9}\n", re.IGNORECASE)
+# Programs write codes like this, which would otherwise be shown as numbers.
+_FORMULA_OF_TEXT = re.compile(r"\A=\"([^\"]*)\"\Z")
 _QUOTINGS: tuple[Mapping[str, Any], ...] = ({}, {"escapechar": "\\"}, {"skipinitialspace": True})
 _SAMPLE_LINES = 20
 _LONGEST_CELL = 1_000_000
@@ -79,7 +81,7 @@ def _is_unclosed(text: str, options: Mapping[str, Any]) -> bool:
 
 def _list_rows(table: list[list[str]], first: int) -> Iterator[SheetRow]:
     for number, cells in enumerate(table, start=first):
-        named = {at: keep_lines(cell) for at, cell in enumerate(cells)}
+        named = {at: keep_lines(_FORMULA_OF_TEXT.sub(r"\1", cell)) for at, cell in enumerate(cells)}
         if filled := {at: cell for at, cell in named.items() if cell}:
             yield SheetRow(number, filled)
 

@@ -21,6 +21,7 @@ _WINGDINGS = re.compile(
 )
 _ICONS = "td svg, td i, td span, td img, td [role=img]"
 _PHRASES = frozenset({"b", "em", "i", "img", "small", "span", "strong", "sub", "sup", "svg"})
+_SPOKEN_IN_CELLS = "td [class*=sr-only], td [class*=visually], td [class*=screen-reader]"
 _READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
 _ICON_FONT = re.compile(r"icon|katex")
 _UNNAMED = "\0"
@@ -34,28 +35,17 @@ _CHECKED = frozenset({"checkbox", "radio"})
 
 
 def show_alternatives(tree: LexborHTMLParser) -> None:
-    """Show text that screen readers do not read, or the text beside it that only they read.
+    """Show text that screen readers do not read, or the text beside it that only they read, also
+    in a table cell without other text.
 
     Pictures that stand for a sign, such as emojis, are replaced by it.
     """
-    for node in tree.css("[aria-hidden=true]")[:_MOST]:
-        if node.tag not in _PHRASES or (node.parent and node.parent.tag in ("a", "button")):
-            continue
-        text = _read_start(node)
-        found = (_find_beside(node, is_next=is_next) for is_next in (True, False))
-        beside = [
-            other for other in found if other is not None and "hidden" not in other.attributes
-        ]
-        spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
-        is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
-        is_text = bool(text) and not is_icon
-        if spoken and not (is_text and next(node.iter(), None) is None):
-            # What people see is drawn, or composed by a style sheet.
-            node.insert_before(f" {spoken[0].text()} ")
-        elif is_text and (spoken or all(_read_start(other) != text for other in beside)):
-            del node.attrs["aria-hidden"]
-        if spoken:
-            spoken[0].attrs["hidden"] = ""
+    _show_spoken(tree)
+    for spoken_text in tree.css(_SPOKEN_IN_CELLS)[:_MOST]:
+        cell = _find_cell(spoken_text)
+        if cell is not None and _read_start(cell) == _read_start(spoken_text):
+            # What the cell shows has no text.
+            del spoken_text.attrs["class"]
     for picture in tree.css("img[alt]")[:_MOST]:
         name = (picture.attributes.get("alt") or "").strip()
         if _EMOJI.fullmatch(name):
@@ -67,11 +57,11 @@ def name_icons(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
     those without a name.
     """
     cells: dict[int, str] = {}
-    for icon in tree.css(_ICONS)[:_MOST]:
-        cell = icon.parent
-        while cell is not None and cell.tag not in ("td", "table"):
-            cell = cell.parent
-        if cell is None or cell.tag != "td":
+    # An element that matches several selectors is listed several times.
+    icons = {icon.mem_id: icon for icon in tree.css(_ICONS)[:_MOST]}
+    for icon in icons.values():
+        cell = _find_cell(icon)
+        if cell is None:
             continue
         text, name = cells.setdefault(cell.mem_id, _read_start(cell)), _find_name(icon)
         if text in ("", _read_title(icon), name):
@@ -137,6 +127,36 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.replace_with(f" {value} ")
         else:
             field.decompose()
+
+
+def _show_spoken(tree: LexborHTMLParser) -> None:
+    """Show text that screen readers do not read, or the text beside it that only they read."""
+    for node in tree.css("[aria-hidden=true]")[:_MOST]:
+        if node.tag not in _PHRASES or (node.parent and node.parent.tag in ("a", "button")):
+            continue
+        text = _read_start(node)
+        found = (_find_beside(node, is_next=is_next) for is_next in (True, False))
+        beside = [
+            other for other in found if other is not None and "hidden" not in other.attributes
+        ]
+        spoken = [other for other in beside if _READ_ALOUD.search(_read_class(other))]
+        is_icon = node.tag == "i" or _ICON_FONT.search(_read_class(node)) is not None
+        is_text = bool(text) and not is_icon
+        if spoken and not (is_text and next(node.iter(), None) is None):
+            # What people see is drawn, or composed by a style sheet.
+            node.insert_before(f" {spoken[0].text()} ")
+        elif is_text and (spoken or all(_read_start(other) != text for other in beside)):
+            del node.attrs["aria-hidden"]
+        if spoken:
+            spoken[0].attrs["hidden"] = ""
+
+
+def _find_cell(node: LexborNode) -> LexborNode | None:
+    """Return the table cell in which an element is, or None."""
+    around = node.parent
+    while around is not None and around.tag not in ("td", "table"):
+        around = around.parent
+    return around if around is not None and around.tag == "td" else None
 
 
 def _pair_by_place(tree: LexborHTMLParser) -> dict[int, LexborNode]:

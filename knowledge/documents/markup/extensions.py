@@ -35,7 +35,8 @@ _SHORTCODE = re.compile(
 _UNSEEN = "comments are not shown to readers of the page"
 _GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
-    r"\b(?!tabs\s)\w{1,60}\s[^{}\"]{0,200}?(?:name|title|label|header|tabName|summary)=\"([^\"]{1,200})\""
+    r"\b(?!tabs\s)\w{1,60}\s[^{}]{0,200}?\b"
+    r"(?:name|title|label|header|tabName|summary|caption)=\"([^\"]{1,200})\""
     r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
     re.IGNORECASE,
 )

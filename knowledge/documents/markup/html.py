@@ -675,13 +675,20 @@ def _is_table(node: LexborNode) -> bool:
 
 
 def _is_layout(table: LexborNode) -> bool:
-    """Return whether a table arranges sections or tables: its role or its only column says so."""
+    """Return whether a table arranges sections or tables: its role says so, it has one column, or
+    it has no headers, and tables beside each other in a row.
+    """
     if not any(part.mem_id != table.mem_id for part in table.css(_ARRANGED)[:2]):
         return False
     groups = [table, *(part for part in table.iter() if part.tag == "tbody")]
     rows = [row for group in groups for row in group.iter() if row.tag == "tr"]
-    is_column = all(sum(cell.tag in _CELLS for cell in row.iter()) < 2 for row in rows)
-    return is_column or table.attributes.get("role") in ("presentation", "none")
+    cells = [[cell for cell in row.iter() if cell.tag in _CELLS] for row in rows]
+    is_column = all(len(own) < 2 for own in cells)
+    has_header = any(cell.tag == "th" for own in cells for cell in own)
+    has_cards = not has_header and any(
+        sum(cell.css_first("table") is not None for cell in own) > 1 for own in cells
+    )
+    return is_column or has_cards or table.attributes.get("role") in ("presentation", "none")
 
 
 def _span(node: LexborNode, name: str) -> int:

@@ -50,7 +50,8 @@ class PageLines:
 
     def list_strikes(self, segment: Segment, glyphs: Sequence[Glyph], turn: int) -> list[Stroke]:
         """Return the lines that strike out glyphs of a segment."""
-        level = self._list_level(segment, turn)
+        sizes = [glyph.typeface.size for glyph in glyphs] or [segment.size]
+        level = self._list_level(segment, turn, (min(sizes), max(sizes)))
         return [stroke for stroke in level if _strikes_out(stroke, glyphs)]
 
     def strike_lines(
@@ -65,7 +66,7 @@ class PageLines:
         heights = {
             round(stroke.at)
             for segment in segments
-            for stroke in self._list_level(segment, turn)
+            for stroke in self._list_level(segment, turn, (segment.size, segment.size))
             if stroke.start <= segment.left and segment.right <= stroke.end
         }
         if not heights:
@@ -89,10 +90,13 @@ class PageLines:
                     segment.text = strike(segment.text.replace("~~", ""))
         return found
 
-    def _list_level(self, segment: Segment, turn: int) -> list[Stroke]:
-        """Return the horizontal lines at the middle of a segment; none of a drawing."""
+    def _list_level(self, segment: Segment, turn: int, sizes: tuple[float, float]) -> list[Stroke]:
+        """Return the horizontal lines at the middle of a segment with letters of these sizes; none
+        of a drawing.
+        """
         level = self._list_strokes(turn, is_vertical=False)
-        lowest, highest = (segment.base + share * segment.size for share in _MIDDLE)
+        pairs = zip(_MIDDLE, sizes, strict=True)
+        lowest, highest = (segment.base + share * size for share, size in pairs)
         first = bisect_left(level, lowest, key=lambda one: one.at)
         last = bisect_right(level, highest, key=lambda one: one.at)
         return level[first:last] if last - first <= _MOST_STRIKES else []

@@ -134,6 +134,8 @@ def test_icons_with_names_are_the_values_of_their_cells() -> None:
         ('<span class="icon-check"></span>', "check"),
         ('<i class="material-icons" aria-hidden="true">close</i>', "close"),
         ('<i class="fa fa-check" aria-hidden="true"></i> <span class="sr-only">Yes</span>', "Yes"),
+        ('<span class="dot"></span><span class="sr-only">No</span>', "No"),
+        ('<svg role="img" aria-label="Included"><path d="M2 8"/></svg>', "Included"),
         ('<span aria-hidden="true">✗</span><span class="visually-hidden">No</span>', "✗"),
         ('<span aria-hidden="true">5</span>', "5"),
         (

@@ -203,6 +203,7 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
         '{% tab title="Linux" %}\nFolder B9.\n{% endtab %}\n\n'
         '<ParamField body="code" type="string">\n  The code.\n</ParamField>\n\n'
         "```{list-table} Prices\n* - Plan\n  - Price\n* - Basic\n  - 10 *EUR*\n    a month\n```\n\n"
+        '{{< figure src="plan.png" caption="Entrance by the quay" >}}\n\n'
         '{{< param "limit" >}} items.\n\n::: desk.plans\n    options:\n\n```\n::: desk.x\n```\n'
     )
 
@@ -210,8 +211,8 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
 
     assert [block.text for block in page.blocks] == [
         "A", "Windows", "Folder A7.", "Linux", "Folder B9.", "code, type: string", "The code.",
-        "Prices", "| Plan | Price |\n|---|---|\n| Basic | 10 EUR a month |", "items.",
-        "```\n::: desk.x\n```",
+        "Prices", "| Plan | Price |\n|---|---|\n| Basic | 10 EUR a month |",
+        "Entrance by the quay", "items.", "```\n::: desk.x\n```",
     ]  # fmt: skip
     assert [(part.what, part.names) for part in page.left_out] == [
         ("generated description", ("desk.plans",)),

@@ -117,3 +117,11 @@ def test_a_space_before_a_quotation_mark_does_not_divide_a_cell() -> None:
     page = delimited.read(b'Item, "Price, net"\nPump, "5,5"\nPipe, 2" wide\n', "a.csv")
 
     assert page.content == '| Item | Price, net |\n|---|---|\n| Pump | 5,5 |\n| Pipe | 2" wide |'
+
+
+def test_a_code_that_is_stated_as_a_formula_is_its_text() -> None:
+    page = delimited.read(b'Code,Part\n="00123",Pipe\n"=""01E10""",Tube\n', "a.csv")
+
+    assert [line for line in page.content.splitlines() if "0" in line] == [
+        "| 00123 | Pipe |", "| 01E10 | Tube |"
+    ]  # fmt: skip

@@ -606,3 +606,16 @@ def test_a_row_or_a_table_that_is_struck_out_strikes_out_its_cells() -> None:
         "| Pilates | Tue 18:30 |",
         "| ~~Judo~~ | ~~Fri~~ |",
     ]
+
+
+def test_tables_beside_each_other_in_a_row_are_cards_and_no_values_of_the_row() -> None:
+    card = "<td><table><tr><td><b>{}</b><tr><td>Fee: {}</table>"
+    page = read(
+        "a.html",
+        f"<table><tr><td colspan=2>December<tr>{card.format('First aid', 'free')}"
+        f"{card.format('Forklift', 85)}</table>",
+    )
+
+    assert page.content.split("\n\n") == [
+        "December", "First aid", "Fee: free", "Forklift", "Fee: 85"
+    ]  # fmt: skip
