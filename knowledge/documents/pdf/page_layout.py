@@ -17,6 +17,7 @@ from knowledge.documents.pdf.text_lines import (
     DrawnTable,
     Line,
     find_lines,
+    is_long,
 )
 from knowledge.documents.tables import is_value
 
@@ -28,7 +29,6 @@ _LAST = 1_000_000
 EDGE = 0.12
 """The share of the height of a page that its edges have."""
 _LEAST_SIDE = 5
-_LEAST_LETTERS = 22
 _LEAST_SHARE = 0.8
 _LEAST_CELLS = 3
 _FURTHEST_RULE = 2.5
@@ -332,7 +332,7 @@ def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
     starts = {round(one.base): one for one in sorted(side, key=lambda one: -one.left)}
     beside = sum(any(abs(segment.base - base) < 1.5 for segment in other) for base in starts)
     return (
-        any(len(segment.text) >= _LEAST_LETTERS for segment in side)
+        any(is_long(segment.text) for segment in side)
         and 2 * sum(is_value(one.text) for one in starts.values()) <= len(starts)
         and len(starts) >= 2 * _LEAST_SIDE
         and beside * 5 <= len(starts) * 2
@@ -341,7 +341,7 @@ def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
 
 def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:
     """Return whether the lines of a side are mostly long, or most of its text is in long lines."""
-    long = [segment for segment in side if len(segment.text) >= _LEAST_LETTERS]
+    long = [segment for segment in side if is_long(segment.text)]
     if has_figures:
         letters = sum(len(segment.text) for segment in side)
         if sum(len(segment.text) for segment in long) < _LEAST_SHARE * letters:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from knowledge.documents.pdf.page_objects import Box
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
 from knowledge.documents.pdf.side_by_side import list_framed
-from knowledge.documents.pdf.text_lines import DrawnTable, Line
+from knowledge.documents.pdf.text_lines import DrawnTable, Line, is_long
 
 _LEAST_DIFFERENCE = 0.08
 """Least difference between the sizes of a note and of the prose, relative to the prose."""
@@ -18,8 +18,6 @@ _LEAST_GAP = 0.8
 _LEAST_LINES = 2
 _MOST_OTHERS = 500
 """Maximum number of segments in another size than the prose; a page with more has no notes."""
-_LEAST_LETTERS = 22
-"""Of a line of prose."""
 _LETTERS_OF_NOTE = 6
 """Least number of letters of its lines on average, unlike bullets and numbers in another size."""
 _SAME_LINE = 1.5
@@ -112,7 +110,7 @@ def _is_note(
     )
     long = [
         one for one in beside
-        if len(one.text) >= _LEAST_LETTERS
+        if is_long(one.text)
         and (one.size != stack[0].size or one.size == prose[0].size)
     ]  # fmt: skip
     if not is_apart or not long or 2 * len(long) < len(beside):

@@ -37,6 +37,8 @@ _RANGE = re.compile(r"\A(\d[\d.,:/]*%?)([ ]?[\u2013\u2014][ ]?|[ ]-[ ])(\d[\d.,:
 _NUMBER = re.compile(r"\d{1,15}")
 _STRUCK = "~~"
 _LEAST_PART = 3
+_LEAST_LETTERS = 22
+"""Minimum number of letters of a line of prose."""
 UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BASELINE = 0.5
 _LABEL_AND_VALUE = 2
@@ -164,9 +166,15 @@ def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
         yield held
 
 
+def is_long(text: str) -> bool:
+    """Return whether a line is as long as one of prose; Chinese and Japanese letters are wide."""
+    return len(text) + sum(1 for _ in UNSPACED.finditer(text)) >= _LEAST_LETTERS
+
+
 def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
     """Return whether a text goes on in the next line because a line ends at `right`."""
-    word = below.text.split(maxsplit=1)[0]
+    is_unspaced = UNSPACED.match(below.text) is not None
+    word = below.text[0] if is_unspaced else below.text.split(maxsplit=1)[0]
     width = (below.right - below.left) * len(word) / len(below.text)
     is_forced = above.right + _SPACE * above.size + width > right - _PADDING
     return is_forced or SMALL_START.match(below.text) is not None

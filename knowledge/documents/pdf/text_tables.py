@@ -29,6 +29,7 @@ from knowledge.documents.pdf.text_lines import (
     Line,
     TextTable,
     hold_values_beside,
+    is_long,
     is_wrapped,
     join_cell,
     join_lines,
@@ -43,9 +44,8 @@ _LEAST_VALUED = 2
 _PROVED_BY = 2
 """Number of rows that prove a column beside a text that spans it."""
 _LEAST_GROUPED = 3
-_LEAST_LETTERS = 22
 _LEAST_WRAPPED = 0.8
-"""Minimum number of letters of a line of prose, and minimum share of lines that go on."""
+"""Minimum share of lines of prose that go on."""
 _LEVEL = 1.5
 """Distance in points within which lines are at one height."""
 _MOST_BESIDE = 0.4
@@ -233,7 +233,7 @@ def _is_prose(lines: Sequence[Line]) -> bool:
     right = max(line.segments[-1].right for line in lines)
     wrapped = sum(
         len(line.segments) == 1
-        and len(line.text) >= _LEAST_LETTERS
+        and is_long(line.text)
         and is_wrapped(above.segments[-1], line.segments[0], right)
         for above, line in pairwise(lines)
     )

@@ -137,6 +137,33 @@ def test_columns_of_japanese_letters_down_the_page_have_an_unclear_order() -> No
     assert [part.what for part in page.left_out] == ["reading order"]
 
 
+def test_two_columns_of_japanese_prose_are_no_table() -> None:
+    left = (
+        "健康診断は来週の月曜日から木曜日まで本社の三階会議室で行"
+        "います前日の夜は食事をとらないでください問診票は当日まで"
+        "に記入し保険証と一緒にお持ちください受診できない方は総務"
+        "課に"
+    )
+    right = (
+        "駐車場は来月の一日から舗装工事のため使用できません期間中"
+        "は第五駐車場をご利用ください工事は月末に終わる予定です自"
+        "転車置き場は通常どおり使用できます車通勤の方は許可証を見"
+        "え"
+    )
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    canvas.setFont("HeiseiMin-W3", 12)
+    for at in range(5):
+        canvas.drawString(60, 700 - 16 * at, left[16 * at : 16 * at + 16])
+        canvas.drawString(300, 700 - 16 * at, right[16 * at : 16 * at + 16])
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content.split("\n\n") == [left[:80], right[:80]]
+
+
 def test_days_of_a_calendar_below_each_other_are_rows() -> None:
     file = io.BytesIO()
     canvas = Canvas(file)
