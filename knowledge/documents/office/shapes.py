@@ -30,6 +30,7 @@ _MOST_UNEVEN = 2
 NOTES = "Notes:"
 """The line above the notes of a slide, which a presentation does not show."""
 _NOT_ORDERED = "shapes that form no rows or cards are in the order of the file"
+_MAY_BE_CARDS = "shapes nearer to those below than beside them are read row by row"
 _NAMES_ON_SHEETS = {"bg1": "lt1", "tx1": "dk1", "bg2": "lt2", "tx2": "dk2"}
 _KINDS = {"ctrTitle": "title", "subTitle": "body", "obj": "body"}
 """Placeholders of slides, with those of their masters."""
@@ -132,18 +133,22 @@ def order_shapes(
     A shape is followed by those that lie on it. The shapes of a row have about the same top. Cards
     consist of rows in the same columns that differ, such as headings above numbers. A single row
     is only sorted if its shapes follow each other, because others may belong to them. An order that
-    contradicts the places is counted with the `name` of the slide.
+    contradicts the places is counted with the `name` of the slide, and so are rows that may be
+    cards.
     """
     placed = [_Placed(at, shape, find_box(shape) or _NOWHERE) for at, shape in enumerate(shapes)]
     if len(placed) > MOST_SHAPES:
         left_out.add("reading order", _NOT_ORDERED, name=name)
         return [one.shape for one in placed]
     members = _find_members(placed)
-    waiting = _order_grids(members.pop(None, []), members)[::-1]
+    grids: list[list[_Row]] = []
+    waiting = _order_grids(members.pop(None, []), members, grids)[::-1]
     ordered: list[_Placed] = []
     while waiting:
         ordered.append(waiting.pop())
-        waiting += _order_grids(members.get(ordered[-1].at, []), members)[::-1]
+        waiting += _order_grids(members.get(ordered[-1].at, []), members, grids)[::-1]
+    if any(map(_may_be_cards, grids)):
+        left_out.add("reading order", _MAY_BE_CARDS, name=name)
     texts = [one for one in ordered if one.box.height and one.shape.tag in _TEXTS]
     texts = [one for one in texts if _has_content(one.shape)]
     if any(map(_contradicts, texts, texts[1:])):
@@ -290,13 +295,18 @@ def _has_content(shape: Element) -> bool:
 
 
 def _order_grids(
-    placed: Sequence[_Placed], members: Mapping[int | None, Sequence[_Placed]]
+    placed: Sequence[_Placed],
+    members: Mapping[int | None, Sequence[_Placed]],
+    grids: list[list[_Row]],
 ) -> list[_Placed]:
-    """Return shapes with those of each grid in its order, at the places of this grid."""
+    """Return shapes with those of each grid in its order, at the places of this grid, and add the
+    grids to `grids`.
+    """
     ordered = list(placed)
     slots = {one.at: slot for slot, one in enumerate(ordered)}
     in_rows = (one for one in ordered if one.at in members or _has_content(one.shape))
     for grid in _list_grids(_list_rows(in_rows)):
+        grids.append(grid)
         own = sorted(slots[one.at] for row in grid for one in row)
         if len(grid) == 1 and own[-1] - own[0] >= len(own):
             continue
@@ -347,6 +357,19 @@ def _list_grids(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
 
 def _find_height(row: _Row) -> float:
     return max(one.box.height for one in row)
+
+
+def _may_be_cards(grid: Sequence[_Row]) -> bool:
+    """Return whether texts that are read row by row are nearer to those below them than to those
+    beside them. Labels beside values are rows.
+    """
+    kinds = [{_begins_with_digit(placed.shape) for placed in row} for row in grid]
+    if _find_period(grid) > 1 or len(grid) < 2 or {True, False} in kinds:
+        return False
+    boxes = [[one.box for one in sorted(row, key=lambda one: one.box.left)] for row in grid]
+    down = (two[0].top - one[0].top - one[0].height for one, two in pairwise(boxes))
+    across = (two.left - one.left - one.width for row in boxes for one, two in pairwise(row))
+    return 2 * max(0.0, min(down)) < min(across)
 
 
 def _find_period(grid: Sequence[_Row]) -> int:

@@ -142,6 +142,16 @@ def test_boxes_on_a_tile_follow_each_other_in_whichever_place_they_are() -> None
     assert [block.text for block in page.blocks[1:]] == ["Rent", "10", "Power", "20"]
 
 
+@pytest.mark.parametrize(("dates", "noted"), [(("May 1", "June 2"), 1), (("120", "340"), 0)])
+def test_rows_of_texts_that_may_be_cards_are_noted(dates: tuple[str, str], noted: int) -> None:
+    page = place_boxes(
+        ("Tender", 1, 1, 1, 0.4), ("Pilot", 4, 1, 1, 0.4),
+        (dates[0], 1, 1.4, 1, 0.4), (dates[1], 4, 1.4, 1, 0.4),
+    )  # fmt: skip
+
+    assert [part.what for part in page.left_out] == ["reading order"] * noted
+
+
 def test_an_order_of_boxes_that_contradicts_their_places_is_noted() -> None:
     page = place_boxes(("Total", 5, 5, 1, 0.4), ("12", 1, 1, 1, 0.4), ("Price", 3, 3, 1, 0.4))
 
