@@ -174,7 +174,8 @@ def is_long(text: str) -> bool:
 def is_wrapped(above: Segment, below: Segment, right: float) -> bool:
     """Return whether a text goes on in the next line because a line ends at `right`."""
     is_unspaced = UNSPACED.match(below.text) is not None
-    word = below.text[0] if is_unspaced else below.text.split(maxsplit=1)[0]
+    # Some signs may not begin or end a line, so that it ends up to two letters early.
+    word = below.text[:3] if is_unspaced else below.text.split(maxsplit=1)[0]
     width = (below.right - below.left) * len(word) / len(below.text)
     is_forced = above.right + _SPACE * above.size + width > right - _PADDING
     return is_forced or SMALL_START.match(below.text) is not None

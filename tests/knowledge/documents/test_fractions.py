@@ -15,7 +15,7 @@ def draw_fraction(canvas: Canvas, left: float, parts: tuple[str, str], size: flo
         canvas.drawString(left + (max(widths) - width) / 2, base, part)
     canvas.line(left, 702.5, left + max(widths), 702.5)
     canvas.setFont("Helvetica", 10)
-    return left + max(widths)
+    return float(left + max(widths))
 
 
 def test_a_fraction_is_read_in_its_line() -> None:

@@ -302,9 +302,9 @@ def test_a_table_below_two_columns_of_prose_is_not_divided_between_them() -> Non
 def test_lines_at_the_edges_of_pages_are_no_rows_of_the_tables_between_them() -> None:
     file = io.BytesIO()
     canvas = Canvas(file, pagesize=A4)
-    for page in range(3):
-        head, foot = ("Harbour price list", "", f"page {page + 1}"), ("Valid in May", "euros", "")
-        rows = [head, *((f"Hose {page}{at}", f"{at}.50", "1.20") for at in range(50)), foot]
+    for number in range(3):
+        head, foot = ("Harbour price list", "", f"page {number + 1}"), ("Valid in May", "euros", "")
+        rows = [head, *((f"Hose {number}{at}", f"{at}.50", "1.20") for at in range(50)), foot]
         for left, base, text in place(rows, (60, 260, 400), 14):
             canvas.drawString(left, base + 100, text)
         canvas.showPage()
