@@ -35,9 +35,9 @@ _SHORTCODE = re.compile(
 _UNSEEN = "comments are not shown to readers of the page"
 _GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
-    r"\b(?!tabs\s)\w{1,60}\s[^{}]{0,200}?\b"
+    r"\A\W{0,9}(?!tabs\s)\w[^{}]{0,300}?\b"
     r"(?:name|title|label|header|tabName|summary|caption)=\"([^\"]{1,200})\""
-    r"|\b(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
+    r"|\A\W{0,9}(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
     re.IGNORECASE,
 )
 _HIGHLIGHT = re.compile(
