@@ -518,7 +518,7 @@ def test_hidden_sheets_rows_and_values_are_counted_and_notes_of_cells_are_read(
     page = xlsx.read(file.getvalue(), "a.xlsx")
 
     assert "gone-" not in page.content
-    assert f"Head A [note-{note}]" in page.content
+    assert f"Head A [Note: note-{note}]" in page.content
     assert write_rows(rows) in page.content
     assert {part.what: part.count for part in page.left_out} == {
         "hidden row": len(hidden),

@@ -32,6 +32,10 @@ TEXTS = ["How do I route a message?", "Delete an account", "a", "", "route " * 1
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    embedding._saturates(),  # noqa: SLF001 - the reader of the model prevents it, fastembed does not
+    reason="sums of fastembed saturate on a processor without VNNI",
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 async def test_the_shipped_model_gives_the_vectors_that_fastembed_gives() -> None:
     from fastembed import TextEmbedding
