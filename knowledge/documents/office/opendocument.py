@@ -61,6 +61,7 @@ _SHOWN_BY_SLIDES: dict[str | None, tuple[str, tuple[str | None, ...]]] = {
     **{kind: (f"display-{kind}", ("true",)) for kind in ("footer", "date-time")},
 }
 """What a slide shows of its master: by kind of shape, an attribute of the slide and its values."""
+_NO_MASTER = Element("master-page")
 _NOT_ON_SCREEN = ("none", "printer")
 _FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 
@@ -170,6 +171,7 @@ class _SlideReader(BodyReader):
         declared = {(part.tag, part.get("name")): part.text or "" for part in body}
         self._signs["page-number"] = ""
         self._shared = set[tuple[str | None, str | None]]()
+        self._filled_by_masters = dict[Element, list[Box | None]]()
         self._readers["g"] = self._group
         repeated: list[str] = []
         blocks: list[Block] = []
@@ -226,7 +228,7 @@ class _SlideReader(BodyReader):
 
     def _find_bases(self, slide: Element, shapes: Sequence[Element]) -> dict[Element, ColouredSpan]:
         """Return the colour of the text of each shape, and the colour behind it."""
-        master = self._masters.get(slide.get("master-page-name"), Element("master-page"))
+        master = self._masters.get(slide.get("master-page-name"), _NO_MASTER)
         page: str | None = WHITE
         for part in (slide, master):
             style = part.get("style-name")
@@ -234,13 +236,13 @@ class _SlideReader(BodyReader):
             if self._styles.find("drawing-page", style, "fill") not in (None, "none"):
                 page = self._styles.find_fill(style, "drawing-page")
                 break
-        below = [
-            _find_box(shape)
-            for shape in master
-            if shape.get("class") is None and self._find_fill(shape) != ""
-        ]
+        if master not in self._filled_by_masters:
+            own = (shape for shape in master if shape.get("class") is None)
+            self._filled_by_masters[master] = [
+                _find_box(shape) for shape in own if self._find_fill(shape) != ""
+            ]
         places = ((self._find_fill(shape), _find_box(shape)) for shape in shapes)
-        backgrounds = find_backgrounds(places, page, below)
+        backgrounds = find_backgrounds(places, page, self._filled_by_masters[master])
         return {
             shape: ColouredSpan(
                 colour=self._styles.find_colour("graphic", shape.get("style-name"), "color"),
