@@ -151,11 +151,15 @@ def has_interlocked_rows(grid: DrawnGrid) -> bool:
 
 
 def part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
-    """Return the tables next to each other in a grid whose rows interlock, otherwise the grid.
+    """Return the tables below or next to each other in a grid, otherwise the grid.
 
-    Titles above and notes below them have the width of the grid. A line beside all rows that
-    interlock is the border of two tables.
+    A row whose cells are shifted against those above begins another table, or is a row of a form.
+    Tables next to each other have rows that interlock. Titles above and notes below them have the
+    width of the grid. A line beside all rows that interlock is the border of two tables.
     """
+    if shifts := _list_shifts(grid):
+        parts = _cut_grid(grid, [grid.tops[-1], *shifts, grid.tops[0]], is_vertical=False)
+        return [one for part in parts for one in part_grid(part, part.part(segments)[0])]
     columns = _list_starts(grid)
     bands = _list_interlocked(columns)
     if not bands:
@@ -181,6 +185,28 @@ def part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
     return (segment.left + segment.right) / 2, segment.base + segment.size * 0.3
+
+
+def _list_shifts(grid: DrawnGrid) -> list[float]:
+    """Return from below to above where a row ends whose cells are shifted against those below: each
+    of two cells reaches over an end of the other.
+    """
+    above: dict[int, list[tuple[int, int]]] = {}
+    below: dict[int, list[tuple[int, int]]] = {}
+    for cell in grid.cells:
+        place = cell.column, cell.column + cell.columns
+        above.setdefault(cell.row + cell.rows, []).append(place)
+        below.setdefault(cell.row, []).append(place)
+    columns = len(grid.lefts) - 1
+    return [
+        grid.tops[row] for row in sorted(set(above) & set(below), reverse=True)
+        if sum(end - start for start, end in above[row]) == columns
+        and any(
+            left < start < right < end or start < left < end < right
+            for left, right in above[row]
+            for start, end in below[row]
+        )
+    ]  # fmt: skip
 
 
 def _list_starts(grid: DrawnGrid) -> list[set[int]]:

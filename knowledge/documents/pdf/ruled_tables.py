@@ -64,7 +64,9 @@ def take_tables(segments: Sequence[Segment], grids: Sequence[DrawnGrid]) -> list
         parts = [] if whole is None else part_grid(drawn, whole.segments)
         for grid in parts:
             inside, outside = grid.part(left)
-            if inside:
+            if len(parts) > 1 and len(grid.tops) == _ONE_ROW < len(grid.lefts):
+                left = _take_cells(grid, left)
+            elif inside:
                 table = whole if len(parts) == 1 else read_grid(grid, inside)
                 left = [*outside, _represent(grid, inside, table or _frame(grid, inside))]
         if whole is None and len(drawn.tops) == _ONE_ROW and len(drawn.lefts) > _ONE_ROW:
@@ -105,7 +107,8 @@ def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> 
     size = sizes.most_common(1)[0][0]
     text = " ".join(segment.text for segment in inside)
     base = grid.tops[0] - size
-    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, table=table)
+    number = min(segment.number for segment in inside)
+    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, number=number, table=table)
 
 
 def _take_cells(row: DrawnGrid, segments: Sequence[Segment]) -> list[Segment]:

@@ -64,7 +64,9 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
         else _join_glyphs(glyphs, lines)
     )
     by_turn: dict[int, list[Segment]] = {}
-    for turn, segment in segments:
+    for number, (turn, segment) in enumerate(segments):
+        for part in (segment, *segment.parts):
+            part.number = number
         by_turn.setdefault(turn, []).append(segment)
     struck = {turn: lines.strike_lines(own, turn, objects.fills) for turn, own in by_turn.items()}
     turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn])) or [0]

@@ -37,6 +37,9 @@ _RANGE = re.compile(r"\A(\d[\d.,:/]*%?)([ ]?[\u2013\u2014][ ]?|[ ]-[ ])(\d[\d.,:
 _NUMBER = re.compile(r"\d{1,15}")
 _STRUCK = "~~"
 _LEAST_PART = 3
+_MOST_WRAPPED = 8
+"""Maximum number of lines of a row."""
+_PITCH = 1.7
 _LEAST_LETTERS = 22
 """Minimum number of letters of a line of prose."""
 UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -146,9 +149,19 @@ class Line:
 
 
 def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
-    """Yield the lines of segments, from top to bottom."""
-    for line in group_by_line(segments):
-        yield Line(_join_label(_put_in_order(line)))
+    """Yield the lines of segments, from top to bottom.
+
+    Those of a row whose cells are drawn one after the other, such as `15`, `Mar` and then the text
+    beside `15`, are one line.
+    """
+    lines = [_put_in_order(line) for line in group_by_line(segments)]
+    at = 0
+    while at < len(lines):
+        count = _count_drawn(lines[at : at + _MOST_WRAPPED])
+        cells = _find_cells(lines[at : at + count])
+        for line in [cells] if cells else lines[at : at + count]:
+            yield Line(_join_label(line))
+        at += count
 
 
 def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
@@ -164,6 +177,42 @@ def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
         held.append(segment)
     if held:
         yield held
+
+
+def _count_drawn(lines: Sequence[Sequence[Segment]]) -> int:
+    """Return the number of lines from the first one on that are drawn before the end of it."""
+    last = max(one.number for one in lines[0])
+    for count, (above, line) in enumerate(pairwise(lines), start=1):
+        is_near = 0 < above[0].base - line[0].base < _PITCH * line[0].size
+        if not is_near or min(one.number for one in line) > last or _has_own_lines(line):
+            return count
+    return len(lines)
+
+
+def _has_own_lines(line: Sequence[Segment]) -> bool:
+    return any(isinstance(one, DrawnTable) or one.is_code for one in line)
+
+
+def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
+    """Return the cells of a row with lines below each other, or nothing if it may be several rows.
+
+    A table that is drawn column by column has values below each other.
+    """
+    every = [one for line in lines for one in line]
+    columns = merge_intervals((one.left, one.right) for one in every)
+    if len(lines) < 2 or len(columns) != len(lines[0]) or _has_own_lines(lines[0]):
+        return []
+    cells = [
+        [one for one in every if left <= one.left and one.right <= right] for left, right in columns
+    ]
+    if any(
+        is_value(one.text) and is_value(other.text) for own in cells for one, other in pairwise(own)
+    ):
+        return []
+    return [
+        replace(own[0], text=join_lines([one.text for one in own]), right=right, parts=[])
+        for own, (_, right) in zip(cells, columns, strict=True)
+    ]
 
 
 def is_long(text: str) -> bool:
