@@ -77,13 +77,15 @@ class ParsedMail:
 class MailPart:
     """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
 
-    For a message, only the name is set, and its parts follow. Only a file has `data`, and a name.
+    For a message, only the name is set, and its parts follow. Only a file has `data`, a name, and
+    the `location` by which other parts refer to it (RFC 2557).
     """
 
     kind: str
     text: str = ""
     name: str = ""
     data: bytes = b""
+    location: str = ""
 
 
 def list_content(data: bytes) -> list[MailPart]:
@@ -158,7 +160,8 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     else:
         content = part.get_payload(decode=True)
         raw = content if isinstance(content, bytes) else b""
-        yield MailPart("file", name=_name_attachment(part), data=raw)
+        location = make_line(str(part.get("Content-Location", "")))
+        yield MailPart("file", name=_name_attachment(part), data=raw, location=location)
 
 
 def _decode_message(part: "Message[str, str]", message: "Message[str, str]") -> "Message[str, str]":
@@ -176,13 +179,17 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
     others.
 
     Plain text that does not is only a placeholder for programs that cannot display HTML. It also
-    cannot state that text is struck out.
+    cannot state that text is struck out, and lacks the texts of files between the parts of the last
+    alternative.
     """
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
     last = next((at for at in reversed(range(len(words))) if words[at]), 0)
     richest = words[last] if words else frozenset()
     best = next((at for at, word in enumerate(words) if 2 * len(word & richest) >= len(richest)), 0)
-    if words and any(map(_has_struck_text, alternatives[last])):
+    if words and (
+        any(map(_has_struck_text, alternatives[last]))
+        or sum(part.kind in ("text", "html") for part in alternatives[last]) > 1
+    ):
         best = last
     others = (
         part

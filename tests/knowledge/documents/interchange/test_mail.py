@@ -312,6 +312,21 @@ def test_text_that_only_the_html_of_a_message_strikes_out_is_marked() -> None:
     assert mail.read(bytes(made), "a.eml").blocks[-1].text == "We ordered 120, ~~150~~ chairs."
 
 
+def test_a_text_file_between_the_parts_of_a_message_is_read_in_its_place() -> None:
+    made = message("Cranes", "The plan of the cranes is below. Please answer by Monday.")
+    made.add_alternative("<p>The plan of the cranes is below.</p>", subtype="html")
+    html = made.get_payload(1)
+    assert isinstance(html, EmailMessage)
+    html.make_mixed()
+    html.add_attachment("25.10. boats up to 7 m", filename="plan.txt", disposition="inline")
+    html.add_attachment("<p>Please answer by Monday.</p>", subtype="html", disposition="inline")
+
+    content = mail.read(bytes(made), "a.eml").content
+
+    places = [content.index(text) for text in ("below", "25.10. boats up to 7 m", "Monday")]
+    assert places == sorted(places)
+
+
 def test_the_fields_of_a_report_about_a_delivery_are_read() -> None:
     made = (
         b"From: a@b.c\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nNot sent."
