@@ -159,7 +159,7 @@ def _is_before_row(lines: Sequence[Line], start: int, end: int, columns: Columns
         note = above.segments[0]
         size = max(above.size, line.size)
         if (
-            abs(note.left - left) > size
+            (abs(note.left - left) > size and note.right >= left)
             or note.right >= right
             or not 0 < above.base - line.base < _FURTHEST_ROW * size
             or line.table is not None

@@ -314,3 +314,21 @@ def test_lines_at_the_edges_of_pages_are_no_rows_of_the_tables_between_them() ->
 
     assert [len(table) for table in list_tables(page)] == [52, 52, 52]
     assert "Harbour price list page 1" in [block.text for block in page.blocks]
+
+
+def test_a_group_between_the_header_and_the_first_row_is_no_end_of_the_header() -> None:
+    rows = [("", "Actual 2023", "Budget 2024"), ("Income",), ("Fees", "18,240.00", "20,400.00"),
+            ("Tickets", "7,630.25", "8,000.00"), ("Grants", "12,000.00", "9,000.00")]  # fmt: skip
+    texts = [
+        (left, 740 - 13 * at, text)
+        for at, row in enumerate(rows)
+        for left, text in zip((44, 228, 307), row, strict=False) if text
+    ]  # fmt: skip
+
+    page = print_texts(texts)
+
+    assert list_tables(page)[0] == [
+        "|  | Actual 2023 | Budget 2024 |", "|---|---|---|", "| Income |  |  |",
+        "| Fees | 18,240.00 | 20,400.00 |", "| Tickets | 7,630.25 | 8,000.00 |",
+        "| Grants | 12,000.00 | 9,000.00 |",
+    ]  # fmt: skip
