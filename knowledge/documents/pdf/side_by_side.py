@@ -92,7 +92,7 @@ def take_cards(segments: Sequence[Segment], boxes: Iterable[Box]) -> list[Segmen
             if all(_find_gap(other, one) >= _LEAST_GAP for other in row):
                 row.append(one)
         apart = [one for one in apart if not _is_within(one, row)]
-        if not _are_cells(row):
+        if not _are_framed_cells(row):
             taken = {id(segment) for _, own in row for segment in own}
             left = [one for one in left if id(one) not in taken]
             top = max(one[0][3] for one in row)
@@ -169,21 +169,30 @@ def _part_beside(segments: list[Segment]) -> list[list[Segment]]:
     )
     for _, at in nlargest(_MOST_RISES, rises):
         one, other = segments[:at], segments[at:]
-        lowest = _find_bottom(one[-1])
-        highest = min(max(part.base for part in one), other[0].base)
-        inner = [
-            [part for part in side if _find_bottom(part) <= highest and part.base >= lowest]
-            for side in (one, other)
-        ]
-        if (
-            all(inner)
-            and _are_columns(*sorted(inner, key=_find_left))
-            and not _are_cells_of_rows(segments, inner)
-        ):
-            groups = _put_in_order(one, other, inner[0], inner[1])
+        own, beside = _list_level(one, other)
+        if own and beside and _are_columns(own, beside) and not _are_cells(segments, own, beside):
+            groups = _put_in_order(one, other, own, beside)
             if groups:
                 return groups
     return []
+
+
+def _list_level(
+    one: Sequence[Segment], other: Sequence[Segment]
+) -> tuple[list[Segment], list[Segment]]:
+    """Return the parts of two texts that are at the same heights, with the lines from the first one
+    of the second text on that are above the first text, but not over it.
+    """
+    lowest, start = _find_bottom(one[-1]), other[0].base
+    highest = min(max(part.base for part in one), start)
+    own = [part for part in one if _find_bottom(part) <= highest and part.base >= lowest]
+    over = set(map(id, chain(*_list_over(other, own)))) if own else set()
+    beside = [
+        part for part in other
+        if part.base >= lowest
+        and (_find_bottom(part) <= highest or (part.base <= start and id(part) not in over))
+    ]  # fmt: skip
+    return own, beside
 
 
 def _put_in_order(
@@ -217,21 +226,24 @@ def _put_in_order(
     return [group for group in (*head, title, second, own, *foot) if group]
 
 
-def _are_columns(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
+def _are_columns(one: Sequence[Segment], other: Sequence[Segment]) -> bool:
     """Return whether two texts beside each other are columns of several lines and no rows."""
+    left, right = sorted((one, other), key=_find_left)
     if max(one.right for one in left) > _find_left(right):
         return False
     lines = [list(group_by_line(side)) for side in (left, right)]
     return min(map(len, lines)) >= _LEAST_LINES and not _are_rows(*lines)
 
 
-def _are_cells_of_rows(segments: Sequence[Segment], texts: Sequence[Sequence[Segment]]) -> bool:
+def _are_cells(
+    segments: Sequence[Segment], one: Sequence[Segment], other: Sequence[Segment]
+) -> bool:
     """Return whether two texts of a few lines are cells of a row, because lines near them have
     texts in the same columns: one below them or two above them, one of which may be their head.
     """
+    texts, own = (one, other), (*one, *other)
     if min(len(list(group_by_line(text))) for text in texts) >= _LEAST_CARD:
         return False
-    own = [*texts[0], *texts[1]]
     inner = set(map(id, own))
     furthest = _FURTHEST_ROW * max(part.size for part in own)
     top, bottom = max(part.base for part in own), min(map(_find_bottom, own))
@@ -254,6 +266,13 @@ def _are_rows(left: _Lines, right: _Lines) -> bool:
     and values, such as those of a form that is filled in.
     """
     labels = sum(line[-1].text.endswith(_ENDS_OF_LABELS) for line in left)
+    gaps = [above[0].base - line[0].base for above, line in pairwise(left)]
+    level = sum(
+        any(abs(line[0].base - one[0].base) < _LEVEL * line[0].size for one in right)
+        for line in left
+    )
+    if level == len(left) and min(gaps) > _PITCH * left[0][0].size:
+        return True
     return 2 * labels > len(left) or any(
         2 * sum(map(_begins_with_value, side)) >= len(side) for side in (left, right)
     )
@@ -317,7 +336,7 @@ def _is_within(one: Framed, others: Iterable[Framed]) -> bool:
     )
 
 
-def _are_cells(cards: Sequence[Framed]) -> bool:
+def _are_framed_cells(cards: Sequence[Framed]) -> bool:
     """Return whether boxes beside each other are columns or rows of a table."""
     lines = [list(find_lines(own)) for _, own in cards]
     if sum(len(own) >= _LEAST_LINES for own in lines) < _LEAST_LINES:

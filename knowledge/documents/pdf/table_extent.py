@@ -118,7 +118,11 @@ def _may_begin(page: LaidOutPage, start: int) -> bool:
     if len(line.segments) < 2 or line.is_code or line.is_running:
         return False
     lowest = following[0].base + following[0].size / 2 if following else line.base
-    between = [rule for rule in page.text.rules if lowest < rule.base < line.base]
+    between = [
+        rule for rule in page.text.rules
+        if lowest < rule.base < line.base
+        and rule.left < line.column[1] and line.column[0] < rule.right
+    ]  # fmt: skip
     left = min((rule.left for rule in between), default=-inf)
     right = max((rule.right for rule in between), default=inf)
     return left - 5 <= line.segments[0].left and line.segments[-1].right <= right + 5

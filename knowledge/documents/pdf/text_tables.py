@@ -257,7 +257,11 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
 
 def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterator[TextTable]:
     """Yield the table of lines, below the lines of its header whose columns are unclear."""
-    rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
+    left, right = columns[0][0], columns[-1][1]
+    rules = [
+        rule for rule in page.text.rules
+        if lines[-1].base < rule.base < lines[0].base and rule.left < right and left < rule.right
+    ]  # fmt: skip
     lines = [replace(line, segments=cut_segments(columns, line.segments)) for line in lines]
     lines = list(_share_labels(lines, columns, rules))
     first = max((line.base for line in _list_valued(lines)), default=inf)

@@ -310,3 +310,44 @@ def test_values_of_form_fields_follow_their_labels() -> None:
 
     for label, value in labels.items():
         assert f"| {label} | {value} |" in page.content
+
+
+def test_a_table_of_texts_that_is_drawn_column_by_column_keeps_its_rows() -> None:
+    parts = ("Part", "Ball bearing", "Shaft seal", "Drive belt")
+    places = ("Place", "Hall A, shelf 3", "Hall A, shelf 4", "Hall B, shelf 1")
+    texts = [
+        (left, 740.0 - 19 * at, 9.0, text)
+        for left, column in ((60.0, parts), (240.0, places))
+        for at, text in enumerate(column)
+    ]
+
+    page = draw(texts)
+
+    for part, place in zip(parts, places, strict=True):
+        assert f"| {part} | {place} |" in page.content
+
+
+def test_notes_that_begin_above_the_text_beside_them_are_read_in_one_piece() -> None:
+    slide = [(60.0, 740.0, 15.0, "Your first week"), *stack(ADDRESS, 60, 715)]
+    notes = ["Notes", "Bring your passport on Monday.", "The badge costs 10 pounds."]
+
+    words = read_words(draw([*slide, *stack(notes, 330, 758)]))
+
+    assert " ".join(notes) in " ".join(words.split())
+
+
+def test_rules_in_another_column_do_not_join_the_rows_of_a_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    rows = ("Item", "One", "Ten"), ("Rye flour", "480 g", "4 kg"), ("Leaven", "210 g", "2 kg")
+    for left, shift in ((50, 0), (320, 20)):
+        for at, row in enumerate((*rows, ("Salt", "11 g", "110 g"))):
+            for step, text in zip((0, 90, 150), row, strict=True):
+                canvas.drawString(left + step, 740 - shift - 18 * at, text)
+        for base in (755, 734):
+            canvas.line(left, base - shift, left + 190, base - shift)
+    canvas.save()
+
+    content = pdf_reader.read(file.getvalue(), "a.pdf").content
+
+    assert content.count("| Leaven | 210 g | 2 kg |") == 2
