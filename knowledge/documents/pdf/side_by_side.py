@@ -158,7 +158,7 @@ def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment],
 
 def _part_beside(segments: list[Segment]) -> list[list[Segment]]:
     """Return two texts beside each other, one of which is drawn after the other, with what is drawn
-    before and after them; nothing if there are none.
+    before and after them; or two texts, the upper one of which is drawn last; otherwise nothing.
 
     The second one begins above the end of the first. What begins furthest above it is tried first.
     """
@@ -169,6 +169,8 @@ def _part_beside(segments: list[Segment]) -> list[list[Segment]]:
     )
     for _, at in nlargest(_MOST_RISES, rises):
         one, other = segments[:at], segments[at:]
+        if max(part.base for part in one) < min(map(_find_bottom, other)):
+            return [other, one]
         own, beside = _list_level(one, other)
         if own and beside and _are_columns(own, beside) and not _are_cells(segments, own, beside):
             groups = _put_in_order(one, other, own, beside)
@@ -204,9 +206,15 @@ def _put_in_order(
     the drawing order is not that of reading, because much is drawn after what is below it.
     """
     top, bottom = max(part.base for part in own), min(map(_find_bottom, own))
-    head = list(_list_over((part for part in other if part.base > top), own))
-    foot = list(_list_over((part for part in one if part.base < bottom), beside))
-    if max(len(head), len(foot)) > _MOST_RUNNING:
+    above, below = (
+        [part for part in other if part.base > top],
+        [part for part in one if part.base < bottom],
+    )
+    head, foot = list(_list_over(above, own)), list(_list_over(below, beside))
+    if any(
+        lines and len(list(group_by_line(parts))) > _MOST_RUNNING
+        for lines, parts in ((head, above), (foot, below))
+    ):
         return []
     heads = set(map(id, _find_heads(one, own, beside)))
     moved = {*heads, *map(id, chain(*head, *foot))}

@@ -351,3 +351,11 @@ def test_rules_in_another_column_do_not_join_the_rows_of_a_table() -> None:
     content = pdf_reader.read(file.getvalue(), "a.pdf").content
 
     assert content.count("| Leaven | 210 g | 2 kg |") == 2
+
+
+def test_the_lower_part_of_a_page_that_is_drawn_first_is_read_last() -> None:
+    parts = [*stack(ADDRESS, 60, 180), *stack(DETAILS, 330, 190)], [(60.0, 740.0, 10.0, "Invoice")]
+
+    words = read_words(draw(list(chain(*parts))))
+
+    assert " ".join(words.split()) == " ".join(["Invoice", *ADDRESS, *DETAILS])
