@@ -1,11 +1,18 @@
-"""Finds letters that are spaced out for emphasis, and makes the space part of each letter."""
+"""Finds letters that are spaced out for emphasis or are in boxes of their own, and makes the space
+part of each letter.
+"""
 
 import re
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
+from operator import attrgetter
 from statistics import median_low
 
-from knowledge.documents.pdf.glyphs import GAP_OF_WORDS, Glyph
+from knowledge.documents.pdf.drawn_grids import NEAR, merge_strokes
+from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph
+from knowledge.documents.pdf.page_objects import Box
+from knowledge.documents.pdf.page_text import Stroke
 
 _LEAST_GAP, _WIDEST_GAP = 0.05, 1.5
 """Gaps between spaced-out letters and between their words, in font sizes."""
@@ -21,6 +28,14 @@ _OPENING = "([\u201e\u201c\u2018\u00ab\u00bb\"'/"
 _WORD = re.compile(r"(?<!\w)[^\W\d_]{4,}(?!\w)")
 _NUMBER = re.compile(r"\w[.,]\w")
 """A word, or a sign that has no space before it, proves that letters and digits are spaced out."""
+_LEAST_BOXED, _MOST_BOXED = 3, 300
+"""Minimum number of such boxes in a row, and maximum number of the rows of a page."""
+_WIDEST_BOX, _HIGHEST_BOX = 1.8, 2.4
+"""Size of a box for one letter, in font sizes; a wider one may be a cell."""
+_UNEVEN_BOXES = 0.75
+"""Maximum difference of the widths of such boxes, in points."""
+_GAP_OF_BOXES = 0.3
+"""The gap that an empty box is, in font sizes."""
 
 
 def close_up(glyphs: Sequence[Glyph]) -> None:
@@ -49,6 +64,68 @@ def close_up(glyphs: Sequence[Glyph]) -> None:
             ends[-1] = True
         if ends.count(False) > 1 and _is_spaced(run, ends, space):
             _close_run(run, ends, space)
+
+
+def close_boxes(glyphs: Sequence[Glyph], strokes: Sequence[Stroke]) -> list[Box]:
+    """Let each letter end where the next one begins if each is in a box of a form; an empty box is
+    a space between words. Return the places of these boxes, whose lines part no cells.
+    """
+    order = sorted(range(len(glyphs)), key=lambda at: glyphs[at].base)
+    bases = [glyphs[at].base for at in order]
+    closed: list[Box] = []
+    for edges, bottom, top in islice(_find_boxes(strokes), _MOST_BOXED):
+        near = order[bisect_left(bases, bottom - 1) : bisect(bases, top)]
+        places = [
+            (at, bisect(edges, (glyphs[at].left + glyphs[at].right) / 2))
+            for at in sorted(near) if 2 * edges[0] < glyphs[at].left + glyphs[at].right
+            < 2 * edges[-1]
+        ]  # fmt: skip
+        own = [glyphs[at] for at, _ in places]
+        if _are_boxed(own, places, edges[1] - edges[0], top - bottom):
+            for (at, box), (_, following) in pairwise(places):
+                gap = _GAP_OF_BOXES * glyphs[at].typeface.size * (following > box + 1)
+                glyphs[at + 1].has_space = gap > 0
+                glyphs[at].right = glyphs[at + 1].left - gap
+            closed.append((edges[0], bottom, edges[-1], top))
+    return closed
+
+
+def _find_boxes(strokes: Sequence[Stroke]) -> Iterator[tuple[list[float], float, float]]:
+    """Yield the edges of boxes of one width beside each other, and their lower and upper ends."""
+    upright = sorted(merge_strokes(strokes, is_vertical=True), key=lambda one: (one.start, one.at))
+    for _, group in groupby(upright, lambda one: round(one.start / NEAR)):
+        run: list[Stroke] = []
+        for line in [*sorted(group, key=attrgetter("at")), None]:
+            width = run[1].at - run[0].at if len(run) > 1 else 0.0
+            if line and (not width or abs(line.at - run[-1].at - width) < _UNEVEN_BOXES):
+                run.append(line)
+                continue
+            if len(run) > _LEAST_BOXED:
+                edges = [one.at for one in run]
+                yield edges, min(one.start for one in run), max(one.end for one in run)
+            run = [*run[-1:], line] if line else []
+
+
+def _are_boxed(
+    own: Sequence[Glyph], places: Sequence[tuple[int, int]], width: float, height: float
+) -> bool:
+    """Return whether glyphs are the letters of words or of a number, one in each box.
+
+    Equal signs are crosses, and letters or digits that count are choices or headers.
+    """
+    if len(own) < _LEAST_BOXED or any(len(glyph.text) > 1 for glyph in own):
+        return False
+    size, steps = own[0].typeface.size, {ord(b.text) - ord(a.text) for a, b in pairwise(own)}
+    return (
+        width <= _WIDEST_BOX * size
+        and height <= _HIGHEST_BOX * size
+        and steps not in ({0}, {1})
+        and sum(glyph.text.isalnum() for glyph in own) >= _LEAST_BOXED
+        and all(
+            other[0] == one[0] + 1 and one[1] < other[1] for one, other in pairwise(places)
+        )
+        and all(abs(glyph.base - own[0].base) < BASELINE * size for glyph in own)
+    )  # fmt: skip
 
 
 def _close_run(run: Sequence[Glyph], ends: Sequence[bool], space: float) -> None:

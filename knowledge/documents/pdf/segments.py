@@ -13,8 +13,8 @@ from knowledge.documents.pdf.annotations import take_strikes
 from knowledge.documents.pdf.drop_caps import LEAST_CAP
 from knowledge.documents.pdf.fractions import join_fractions
 from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph, take_glyphs
-from knowledge.documents.pdf.letter_spacing import close_up
-from knowledge.documents.pdf.page_objects import PageObjects, Size, find_size, take_objects
+from knowledge.documents.pdf.letter_spacing import close_boxes, close_up
+from knowledge.documents.pdf.page_objects import Box, PageObjects, Size, find_size, take_objects
 from knowledge.documents.pdf.page_text import (
     PageText,
     Segment,
@@ -52,6 +52,8 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     size, objects = find_size(page), take_objects(page)
     glyphs = take_glyphs(page, text_page, objects.texts)
     close_up(glyphs)
+    boxes = close_boxes(glyphs, turn_strokes(objects.lines, 0, size))
+    objects.lines = [line for line in objects.lines if not _is_in(line, boxes)]
     text = "".join(glyph.text for glyph in glyphs)
     visible = VisibleGlyphs(page, objects, glyphs)
     glyphs = list(visible.keep(glyphs))
@@ -82,6 +84,15 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     strokes = turn_strokes(objects.lines, turn, size)
     first.strokes = [stroke for stroke in strokes if stroke not in struck.get(turn, ())]
     return taken
+
+
+def _is_in(line: Box, boxes: Iterable[Box]) -> bool:
+    """Return whether a vertical line is in a box or an edge of it."""
+    at, bottom, right, top = line
+    return right - at < 1 and any(
+        box[0] - 1 <= at <= box[2] + 1 and box[1] - 1 <= bottom and top <= box[3] + 1
+        for box in boxes
+    )
 
 
 def _join_fractions(glyphs: list[Glyph], objects: PageObjects, size: Size) -> list[Glyph]:

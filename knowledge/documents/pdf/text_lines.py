@@ -303,14 +303,20 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
 def put_columns_in_order(table: TextTable) -> TextTable:
     """Return a table whose right column is the first one if most letters are right-to-left.
 
-    A range that is a cell of its own begins at the right as well (Unicode, annex 9), where the
-    smaller number is.
+    Ranges that are cells of their own begin at the right as well (Unicode, annex 9), unless most
+    of them would fall then: these were written from the left.
     """
     text = "".join(cell.text for row in table.rows for cell in row)
     if table.unclear or not begins_right(text):
         return table
+    ends = [
+        [[int(number) for number in _NUMBER.findall(end)] for end in found.group(1, 3)]
+        for row in table.rows for cell in row if (found := _RANGE.match(cell.text))
+    ]  # fmt: skip
+    falling = sum((left > right) - (left < right) for left, right in ends)
+    order = r"\3\2\1" if falling >= 0 else r"\g<0>"
     rows = [
-        [replace(cell, text=_RANGE.sub(_put_range_in_order, cell.text)) for cell in row[::-1]]
+        [replace(cell, text=_RANGE.sub(order, cell.text)) for cell in row[::-1]]
         for row in table.rows
     ]
     return replace(table, rows=rows)
@@ -358,12 +364,6 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
         if cells[-1] and not all(cells[:-1])
     )
     return names.total() > len(names)
-
-
-def _put_range_in_order(match: re.Match[str]) -> str:
-    left, dash, right = match.groups()
-    first, last = ([int(number) for number in _NUMBER.findall(end)] for end in (left, right))
-    return f"{right}{dash}{left}" if last < first else match[0]
 
 
 def _is_struck(line: Line) -> bool:

@@ -3,7 +3,7 @@
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from math import inf
 
 from knowledge.documents.page import LeftOutCounts
@@ -220,12 +220,20 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
             continue
         if _are_tables(*sides):
             for side in sides:
-                yield from _build_sides(page, side)
+                names = list(takewhile(_is_name, pairwise(side)))
+                yield from side[: len(names)]
+                yield from _build_sides(page, side[len(names) :])
             return
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
     yield from _build(page, lines, columns) if len(columns) > 1 else lines
+
+
+def _is_name(lines: tuple[Line, Line]) -> bool:
+    """Return whether a line is wider than the first cell below it, as the name of a table."""
+    (name, *others), (first, *_) = (line.segments for line in lines)
+    return not others and name.left < first.right and name.right > first.right + first.size
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -290,6 +298,7 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterat
         or unclear_lines > 0
         or lacks_group(heads)
         or any(is_beside_rows(*near) for near in zip(lines, lines[1:], lines[2:], strict=False))
+        or _has_centred_labels(rows)
     )
     written = [
         [
@@ -328,6 +337,24 @@ def _share_labels(
                 for row in others if row
             ] if is_shared else own
         )  # fmt: skip
+
+
+def _has_centred_labels(rows: Sequence[Cells]) -> bool:
+    """Return whether each label is in the middle of rows with values, and may be that of all."""
+    labels = [
+        cells[0]
+        for cells in rows
+        if any(is_value(part.text) for cell in cells[1:] for part in cell)
+    ]
+    named = [at for at, cell in enumerate(labels) if cell]
+    first, *gaps = (other - one - 1 for one, other in pairwise([-1, *named, len(labels)]))
+    rest = first
+    for gap in gaps[:-1]:
+        rest = gap - rest
+        if rest < 0:
+            return False
+    is_named = not any(is_value(part.text) for cell in labels for part in cell)
+    return is_named and first > 0 and gaps[-1:] == [rest]
 
 
 def _is_note(above: Line, line: Line, below: Line) -> bool:

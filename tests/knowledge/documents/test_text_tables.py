@@ -192,6 +192,32 @@ def test_a_label_in_the_middle_of_rows_is_that_of_each_row_between_two_rules(
         assert [part.what for part in page.left_out] == ["table structure"]
 
 
+def test_a_label_beside_the_middle_of_three_rows_is_reported_as_unclear() -> None:
+    rows = [("Zone", "Town", "Cost"), ("", "Atri", "1.20"), ("North", "Campli", "1.40"),
+            ("", "Teramo", "1.60"), ("", "Bari", "2.20"), ("South", "Lecce", "2.40"),
+            ("", "Foggia", "2.60")]  # fmt: skip
+
+    page = print_texts(place(rows, (50, 100, 200)))
+
+    assert page.content == "\n".join(" ".join(filter(None, row)) for row in rows)
+    assert [part.what for part in page.left_out] == ["table structure"]
+
+
+def test_all_values_of_a_row_with_too_many_columns_are_shown() -> None:
+    rows = [[str(number + 1000 * row) for number in range(100, 700)] for row in range(1, 4)]
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(14_000, 800))
+    for left, base, text in place(rows, range(50, 13_850, 23)):
+        canvas.setFont("Helvetica", 5)
+        canvas.drawString(left, base, text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "\n".join("; ".join(row) for row in rows)
+    assert [part.what for part in page.left_out] == ["table structure"]
+
+
 def test_columns_of_rows_stay_apart_below_a_text_that_spans_them() -> None:
     rows = [("Rate", "Use", "Price"), ("D 01", "household", "2.39"), ("D 02", "workshop", "1.98"),
             ("D 25", "heating", "2.10"), ("Tax of electricity", "", "0.28")]  # fmt: skip
