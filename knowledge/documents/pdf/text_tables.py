@@ -100,7 +100,8 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
             (one,), values, (other,) = (line.segments for line in near)
             text, right = join_lines([one.text, other.text]), max(one.right, other.right)
             label = replace(one, text=text, base=near[1].base, parts=[], right=right)
-            yield replace(near[1], segments=[label, *values])
+            own = sorted([label, *values], key=lambda one: one.left)
+            yield replace(near[1], segments=own)
             at += _CENTRED_LINES
         else:
             yield lines[at]
@@ -108,7 +109,9 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
-    """Return whether a line has values between the two lines of a label, nearer than lines are."""
+    """Return whether a line has values between the two lines of a text in another column, nearer
+    than lines are.
+    """
     gaps = above.base - values.base, values.base - below.base
     labels = [*above.segments, *below.segments]
     return (
@@ -116,7 +119,11 @@ def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
         and len(above.segments) == len(below.segments) == 1
         and all(is_value(segment.text) for segment in values.segments)
         and not any(is_value(segment.text) for segment in labels)
-        and max(segment.right for segment in labels) < values.segments[0].left
+        and not any(
+            label.left < value.right and value.left < label.right
+            for label in labels
+            for value in values.segments
+        )
     )
 
 

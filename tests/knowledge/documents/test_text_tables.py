@@ -203,6 +203,32 @@ def test_a_label_beside_the_middle_of_three_rows_is_reported_as_unclear() -> Non
     assert [part.what for part in page.left_out] == ["table structure"]
 
 
+def test_a_text_of_two_lines_beside_values_is_in_its_column_below_the_header_of_each_page() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    lefts = (50, 130, 300, 380)
+    for page in range(3):
+        canvas.setFont("Helvetica", 10)
+        texts = place([("Date", "Text", "Debit", "Balance")], lefts)
+        for row in range(4):
+            base, number = 676 - 30 * row, 4 * page + row
+            texts += [(50, base, f"{number + 1:02}.03.2026"), (130, base - 6, "to Mill Ltd")]
+            texts += [(130, base + 6, f"Transfer {number}"), (300, base, "13.50")]
+            texts.append((380, base, "9.00"))
+        for left, base, text in [*texts, (50, 500 - page, f"Part {page} of it goes on.")]:
+            canvas.drawString(left, base + 60, text)
+        canvas.showPage()
+    canvas.save()
+
+    tables = list_tables(pdf_reader.read(file.getvalue(), "a.pdf"))
+
+    assert [table[0] for table in tables] == ["| Date | Text | Debit | Balance |"] * 3
+    assert [row for table in tables for row in table[2:]] == [
+        f"| {number + 1:02}.03.2026 | Transfer {number} to Mill Ltd | 13.50 | 9.00 |"
+        for number in range(12)
+    ]
+
+
 def test_all_values_of_a_row_with_too_many_columns_are_shown() -> None:
     rows = [[str(number + 1000 * row) for number in range(100, 700)] for row in range(1, 4)]
     file = io.BytesIO()
