@@ -209,8 +209,7 @@ def _read_glyphs(
         origin, was_misplaced = _find_origin(text_page, index), is_misplaced
         matrix, is_misplaced = positions.find_matrix(address, face.turn, origin)
         left, base = matrix.on_point(*origin)
-        # For turned characters, PDFium has only the tight box.
-        _, _, right, _ = matrix.on_rect(*text_page.get_charbox(index, loose=not face.turn))
+        _, _, right, _ = matrix.on_rect(*text_page.get_charbox(index, loose=True))
         if code > _LARGEST_HALF and before == (code, left):
             # Word states the letters of formulas twice.
             continue
