@@ -100,15 +100,16 @@ def _take_names(segments: Sequence[Segment]) -> list[Segment]:
     in their tables.
     """
     tables = sorted(
-        (one for one in segments if isinstance(one, DrawnTable)), key=lambda one: one.left
+        (one for one in segments if isinstance(one, DrawnTable)),
+        key=lambda one: (-one.base, one.left),
     )
     others = [one for one in segments if not isinstance(one, DrawnTable)]
     taken: set[int] = set()
     for line in group_by_line(others) if len(tables) > 1 else ():
-        own = [[one for one in tables if _is_name(name, one)] for name in line]
-        if len(line) > 1 and all(len(found) == 1 for found in own):
-            for name, (named,) in zip(line, own, strict=True):
-                table = named.table
+        named = [one for one in tables if any(_is_name(name, one) for name in line)]
+        own = [name for one in named for name in line if _is_name(name, one)]
+        if len(named) == len(own) == len(line) > 1:
+            for name, table in zip(own, (one.table for one in named), strict=True):
                 table.rows[:0] = [[Cell(name.text, columns=len(table.columns))]]
                 table.unclear = [name.text, *table.unclear] if table.unclear else ()
             taken.update(map(id, line))
