@@ -11,13 +11,7 @@ from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
 from knowledge.documents.pdf.reading_direction import begins_right
 from knowledge.documents.pdf.tags import Tag
-from knowledge.documents.tables import (
-    Cell,
-    count_header_rows,
-    expand_cells,
-    is_value,
-    write_table,
-)
+from knowledge.documents.tables import Cell, count_header_rows, expand_cells, is_value, write_table
 
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
@@ -216,8 +210,6 @@ def join_lines(lines: Iterable[str]) -> str:
             text += part
         elif not _HYPHENATED.search(text):
             text = f"{text} {part}"
-        elif text[-1] == "\u00ad":
-            text = text[:-1] + part
         elif SMALL_START.match(part):
             is_compound = text[-1] in text.rsplit(maxsplit=1)[-1][:-1]
             text = f"{text if is_compound else text[:-1]}\u00ad{part}"

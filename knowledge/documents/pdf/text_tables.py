@@ -372,12 +372,7 @@ def _is_note(above: Line, line: Line, below: Line) -> bool:
 
 
 def _belongs_to_row(
-    rules: Sequence[DrawnRule],
-    above: Line,
-    line: Line,
-    columns: Columns,
-    row: Cells,
-    widest: float,
+    rules: Sequence[DrawnRule], above: Line, line: Line, columns: Columns, row: Cells, widest: float
 ) -> bool:
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 
