@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from knowledge.documents.pdf.page_text import Segment, Stroke
+from knowledge.documents.tables import MOST_COLUMNS
 
 NEAR = 2.5
 """Maximum distance in points at which lines of a grid meet or count as one line."""
@@ -88,7 +89,7 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
 
     An outer side that is not drawn is where the lines end.
     """
-    level, upright = _merge(strokes, is_vertical=False), _merge(strokes, is_vertical=True)
+    level, upright = (merge_strokes(strokes, is_vertical=one) for one in (False, True))
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
     meetings = (
@@ -104,6 +105,21 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
         touching.setdefault(group, []).append(line)
     grids = [grid for own in touching.values() if (grid := make_grid(own)) is not None]
     return sorted(grids, key=lambda grid: -grid.area)
+
+
+def merge_strokes(strokes: Iterable[Stroke], *, is_vertical: bool) -> list[Stroke]:
+    """Return lines; those that continue each other are one."""
+    lines: list[Stroke] = []
+    for places in _group_near(one for one in strokes if one.is_vertical is is_vertical):
+        at = sum(place.at for place in places) / len(places)
+        held: Stroke | None = None
+        for place in sorted(places, key=lambda one: one.start):
+            if held is not None and place.start <= held.end + NEAR:
+                held = lines[-1] = replace(held, end=max(held.end, place.end))
+            else:
+                held = replace(place, at=at)
+                lines.append(held)
+    return lines
 
 
 def find_groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -138,7 +154,7 @@ def make_grid(lines: Iterable[Stroke]) -> DrawnGrid | None:
     lefts = [group[0].at for group in _group_near(upright)]
     tops = [group[0].at for group in _group_near(level)][::-1]
     rows, columns = len(tops) - 1, len(lefts) - 1
-    if not rows or not columns or rows * columns > _MOST_CELLS:
+    if not rows or not 0 < columns <= MOST_COLUMNS or rows * columns > _MOST_CELLS:
         return None
     ended, closed = _find_drawn(upright, lefts[1:], tops), _find_drawn(level, tops[1:], lefts)
     cells = tuple(_list_cells(lefts, tops, ended, closed))
@@ -246,21 +262,6 @@ def _cut_grid(grid: DrawnGrid, edges: Sequence[float], *, is_vertical: bool) -> 
         ]  # fmt: skip
         parts.append(make_grid([line for line in lines if line.end - line.start > NEAR]))
     return [part for part in parts if part is not None]
-
-
-def _merge(strokes: Iterable[Stroke], *, is_vertical: bool) -> list[Stroke]:
-    """Return lines; those that continue each other are one."""
-    lines: list[Stroke] = []
-    for places in _group_near(one for one in strokes if one.is_vertical is is_vertical):
-        at = sum(place.at for place in places) / len(places)
-        held: Stroke | None = None
-        for place in sorted(places, key=lambda one: one.start):
-            if held is not None and place.start <= held.end + NEAR:
-                held = lines[-1] = replace(held, end=max(held.end, place.end))
-            else:
-                held = replace(place, at=at)
-                lines.append(held)
-    return lines
 
 
 def _group_near(lines: Iterable[Stroke]) -> list[list[Stroke]]:

@@ -4,19 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 
-from knowledge.documents.pdf.header_groups import (
-    Columns,
-    find_column,
-    list_over,
-)
+from knowledge.documents.pdf.header_groups import Columns, find_column, list_over
 from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
-from knowledge.documents.pdf.text_lines import (
-    Line,
-    continues_label,
-    merge_intervals,
-)
-from knowledge.documents.tables import is_value
+from knowledge.documents.pdf.text_lines import Line, continues_label, merge_intervals
+from knowledge.documents.tables import MOST_COLUMNS, is_value
 
 _LARGEST_GAP = 4.0
 _LEAST_VALUED = 2
@@ -115,7 +107,7 @@ def heads_column(line: Line, below: Line) -> bool:
 def _may_begin(page: LaidOutPage, start: int) -> bool:
     """Return whether a table may begin at a line: not where it begins below, at narrower rules."""
     line, following = page.lines[start], page.lines[start + 1 : start + 2]
-    if len(line.segments) < 2 or line.is_code or line.is_running:
+    if not 1 < len(line.segments) <= MOST_COLUMNS or line.is_code or line.is_running:
         return False
     lowest = following[0].base + following[0].size / 2 if following else line.base
     between = [

@@ -11,13 +11,7 @@ from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
 from knowledge.documents.pdf.reading_direction import begins_right
 from knowledge.documents.pdf.tags import Tag
-from knowledge.documents.tables import (
-    Cell,
-    count_header_rows,
-    expand_cells,
-    is_value,
-    write_table,
-)
+from knowledge.documents.tables import Cell, count_header_rows, expand_cells, is_value, write_table
 
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
@@ -265,8 +259,6 @@ def join_lines(lines: Iterable[str]) -> str:
             text += part
         elif not _HYPHENATED.search(text):
             text = f"{text} {part}"
-        elif text[-1] == "\u00ad":
-            text = text[:-1] + part
         elif SMALL_START.match(part):
             is_compound = text[-1] in text.rsplit(maxsplit=1)[-1][:-1]
             text = f"{text if is_compound else text[:-1]}\u00ad{part}"
@@ -352,14 +344,20 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
 def put_columns_in_order(table: TextTable) -> TextTable:
     """Return a table whose right column is the first one if most letters are right-to-left.
 
-    A range that is a cell of its own begins at the right as well (Unicode, annex 9), where the
-    smaller number is.
+    Ranges that are cells of their own begin at the right as well (Unicode, annex 9), unless most
+    of them would fall then: these were written from the left.
     """
     text = "".join(cell.text for row in table.rows for cell in row)
     if table.unclear or not begins_right(text):
         return table
+    ends = [
+        [[int(number) for number in _NUMBER.findall(end)] for end in found.group(1, 3)]
+        for row in table.rows for cell in row if (found := _RANGE.match(cell.text))
+    ]  # fmt: skip
+    falling = sum((left > right) - (left < right) for left, right in ends)
+    order = r"\3\2\1" if falling >= 0 else r"\g<0>"
     rows = [
-        [replace(cell, text=_RANGE.sub(_put_range_in_order, cell.text)) for cell in row[::-1]]
+        [replace(cell, text=_RANGE.sub(order, cell.text)) for cell in row[::-1]]
         for row in table.rows
     ]
     return replace(table, rows=rows)
@@ -407,12 +405,6 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
         if cells[-1] and not all(cells[:-1])
     )
     return names.total() > len(names)
-
-
-def _put_range_in_order(match: re.Match[str]) -> str:
-    left, dash, right = match.groups()
-    first, last = ([int(number) for number in _NUMBER.findall(end)] for end in (left, right))
-    return f"{right}{dash}{left}" if last < first else match[0]
 
 
 def _is_struck(line: Line) -> bool:

@@ -268,6 +268,22 @@ def test_tables_that_touch_each_other_are_read_one_after_the_other(gap: float, t
     ]
 
 
+@pytest.mark.parametrize(("height", "lines"), [(24, "all"), (18, "none")])
+def test_names_of_tables_next_to_each_other_are_above_their_tables(
+    height: float, lines: str
+) -> None:
+    def paint(canvas: Canvas) -> None:
+        for left, name in ((64, "Table A: the shop"), (304, "Table B: all who work")):
+            canvas.drawString(left, 765, name)
+        paint_table(canvas, 60, SHOP, 24, lines)
+        paint_table(canvas, 300, STAFF, height, lines)
+
+    page = read(draw(paint))
+
+    expected = ("Table A: the shop", write_rows(SHOP), "Table B: all who work", write_rows(STAFF))
+    assert [block.text for block in page.blocks] == [*expected]
+
+
 @pytest.mark.parametrize("lines", ["rules", "none"])
 def test_rows_at_different_heights_are_those_of_tables_next_to_each_other(lines: str) -> None:
     def paint(canvas: Canvas) -> None:
