@@ -1,6 +1,6 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import (
@@ -77,13 +77,17 @@ def read_graphics(
             yield from _write_diagram(archive.parse(relation.target))
 
 
-def read_drawing_text(paragraph: Element) -> str:
-    """Return the text of a paragraph of a slide or a shape, with its tabs and line breaks."""
+def read_drawing_text(paragraph: Element, styles: Iterable[Element] = ()) -> str:
+    """Return the text of a paragraph of a slide or a shape, with its tabs and line breaks.
+
+    Its runs inherit from `styles`, the nearest one first.
+    """
+    inherited = [part for style in styles for part in style.findall("defRPr")]
     spans: list[Span] = []
     for element in paragraph:
         name = element.tag
         if name in ("r", "fld"):
-            spans += _read_run(element)
+            spans += _read_run(element, inherited)
         elif name == "br":
             spans.append(Span("\n"))
         else:
@@ -104,9 +108,9 @@ def write_omml(element: Element) -> str:
     return write_formula(_read_omml(element))
 
 
-def _read_run(run: Element) -> Iterator[Span]:
-    properties = run.find("rPr")
-    stated = {} if properties is None else properties.attrib
+def _read_run(run: Element, inherited: Sequence[Element]) -> Iterator[Span]:
+    properties = [*run.findall("rPr"), *inherited]
+    stated = {name: value for part in reversed(properties) for name, value in part.items()}
     baseline = stated.get("baseline", "0")
     script = Script.LINE
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
@@ -121,9 +125,9 @@ def _read_run(run: Element) -> Iterator[Span]:
             yield Span(" ")
 
 
-def _find_typeface(properties: Element | None, script: str) -> str:
-    stated = find_child(properties, script)
-    return "" if stated is None else stated.get("typeface", "")
+def _find_typeface(properties: Iterable[Element], script: str) -> str:
+    stated = (typeface for part in properties for typeface in part.findall(script))
+    return next((typeface.get("typeface", "") for typeface in stated), "")
 
 
 def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
