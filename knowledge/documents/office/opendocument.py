@@ -125,7 +125,7 @@ class _SheetReader(BodyReader):
                 self.left_out.add("row", "further repetitions are not shown", times - shown)
                 for at in range(number, number + shown):
                     sheet.add_row(at, cells, read)
-                _add_properties(sheet, number, cells)
+                    _add_properties(sheet, at, cells)
             number += times
 
     def _read_cell(self, styled: _StyledCell) -> str:

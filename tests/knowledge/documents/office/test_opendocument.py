@@ -144,6 +144,19 @@ def test_merged_cells_and_hidden_rows_of_a_sheet() -> None:
     assert [(part.what, part.count) for part in page.left_out] == [("hidden row", 1)]
 
 
+def test_each_repetition_of_a_row_fills_its_merged_cells() -> None:
+    cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>".format
+    merged = cell(" table:number-columns-spanned='2'", "closed")
+    page = read(
+        "<office:spreadsheet><table:table table:name='S'><table:table-row>"
+        f"{cell('', 'Day')}{cell('', 'From')}{cell('', 'To')}</table:table-row>"
+        f"<table:table-row table:number-rows-repeated='2'>{cell('', 'Sunday')}{merged}"
+        "</table:table-row></table:table></office:spreadsheet>"
+    )
+
+    assert page.content.splitlines()[4:] == ["| Sunday | closed | closed |"] * 2
+
+
 def test_the_first_row_of_a_filter_of_a_sheet_is_its_header() -> None:
     cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
     rows = [("Created", "2026-05-01"), ("Month", "2026-01"), ("Rent", "700")]

@@ -254,6 +254,15 @@ def test_controls_readings_and_charts_of_a_paragraph_with_a_deleted_end_are_not_
     ]
 
 
+def test_every_body_is_read_and_elements_that_show_the_current_date_or_page_are_counted() -> None:
+    page = read_body(
+        f"{paragraph('First.')}</w:body><w:body>{paragraph('Day', run='<w:dayLong/>')}"
+    )
+
+    assert page.content == "First.\n\nDay"
+    assert [(part.what, part.names) for part in page.left_out] == [("field", ("DAYLONG",))]
+
+
 def item(text: str, level: int, end: str = "") -> str:
     listed = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
     return paragraph(text, f"{listed}<w:rPr>{end}</w:rPr>")
