@@ -1,6 +1,8 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import (
@@ -143,26 +145,30 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
     if title:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
-    names = [_read_points(element.find("tx")) for element in series]
     values = [
         _read_points(find_first(element, "val", "yVal"), element.find("dLbls"))
         for element in series
     ]
-    categories = next(
-        filter(None, (_read_points(find_first(element, "cat", "xVal")) for element in series)), {}
-    )
-    header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
-    places = sorted({place for points in (categories, *values) for place in points})
-    rows = [
-        [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
-        for place in places
-    ]
     if not any(values):
         reason = NO_VALUES if series else "this kind of chart is not read"
         left_out.add("chart", reason, name=title)
-    if rows:
-        cells = [[Cell(text, is_header=True) for text in header]]
-        yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
+    sizes = sum(element.find("bubbleSize") is not None for element in series)
+    left_out.add("series of sizes", "a chart shows them as bubbles, not as numbers", sizes)
+    names = (" ".join(_read_points(element.find("tx")).values()) for element in series)
+    header = [name or f"Series {at}" for at, name in enumerate(names, start=1)]
+    stated = [_read_points(find_first(element, "cat", "xVal")) for element in series]
+    first = next(filter(None, stated), {})
+    columns = zip(header, values, (own or first for own in stated), strict=True)
+    # The points of a scatter chart have their own places for each series.
+    for categories, group in groupby(columns, key=itemgetter(2)):
+        shown = list(group)
+        rows = [
+            [categories.get(at, str(at + 1)), *(points.get(at, "") for _, points, _ in shown)]
+            for at in sorted({*categories, *(at for _, points, _ in shown for at in points)})
+        ]
+        if rows:
+            cells = [[Cell(text, is_header=True) for text in ("", *(name for name, *_ in shown))]]
+            yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
 def _read_points(parent: Element | None, labels: Element | None = None) -> dict[int, str]:
@@ -172,15 +178,25 @@ def _read_points(parent: Element | None, labels: Element | None = None) -> dict[
     if stated is not None and is_on(labels, "showVal") and stated.get("sourceLinked") != "1":
         code = stated.get("formatCode", code)
     points: dict[int, str] = {}
+    # Each level of categories, from the innermost one on, is above several of the one before.
+    for level in (*find_all(parent, "lvl"),) or (parent,):
+        own = _read_level(level, code)
+        last = ""
+        for at in sorted({*points, *own}):
+            last = own.get(at, last)
+            points[at] = f"{last} {points.get(at, '')}".strip()
+    if not points and parent is not None and (value := parent.find("v")) is not None:
+        points[0] = value.text or ""
+    return points
+
+
+def _read_level(parent: Element | None, code: str) -> dict[int, str]:
+    points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
         number, value = point.get("idx", ""), point.find("v")
         if number.isdecimal() and value is not None and len(points) < _MOST_POINTS:
             own = point.get("formatCode", code)
-            shown = format_number(value.text or "", own) if own else value.text or ""
-            before = points.get(int(number))
-            points[int(number)] = f"{before} {shown}" if before else shown
-    if not points and parent is not None and (value := parent.find("v")) is not None:
-        points[0] = value.text or ""
+            points[int(number)] = format_number(value.text or "", own) if own else value.text or ""
     return points
 
 
