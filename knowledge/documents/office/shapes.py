@@ -199,7 +199,8 @@ def order_shapes(
     ordered: list[_Placed] = []
     while waiting:
         ordered.append(waiting.pop())
-        waiting += _order_grids(members.get(ordered[-1].at, []), members, grids)[::-1]
+        inner = _order_column(members.get(ordered[-1].at, []))
+        waiting += _order_grids(inner, members, grids)[::-1]
     if any(map(_may_be_cards, grids)):
         left_out.add("reading order", _MAY_BE_CARDS, name=name)
     texts = [one for one in ordered if one.box.height and one.shape.tag in _TEXTS]
@@ -345,6 +346,14 @@ def _order_grids(
         for slot, (*_, one) in zip(own, places, strict=True):
             ordered[slot] = one
     return ordered
+
+
+def _order_column(placed: list[_Placed]) -> list[_Placed]:
+    """Return shapes from top to bottom if each is below the one before it."""
+    column = sorted(placed, key=lambda one: one.box.top)
+    boxes = [one.box for one in column]
+    is_column = all(one.top + one.height <= other.top for one, other in pairwise(boxes))
+    return column if is_column else placed
 
 
 def _list_rows(placed: Iterable[_Placed]) -> Iterator[_Row]:

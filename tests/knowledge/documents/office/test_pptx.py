@@ -136,10 +136,11 @@ def test_the_parts_of_cards_whose_heights_differ_stay_together() -> None:
 def test_boxes_on_a_tile_follow_each_other_in_whichever_place_they_are() -> None:
     page = place_boxes(
         ("", 1, 1, 3, 2), ("", 5, 1.9, 3, 3), ("Rent", 1.1, 1.1, 2, 0.4),
-        ("Power", 5.1, 2, 2, 0.4), ("20", 6, 4, 1, 0.4), ("10", 2, 2, 1, 0.4),
+        ("20", 6, 4, 1, 0.4), ("Power", 5.1, 2, 2, 0.4), ("10", 2, 2, 1, 0.4),
     )  # fmt: skip
 
     assert [block.text for block in page.blocks[1:]] == ["Rent", "10", "Power", "20"]
+    assert not page.left_out
 
 
 @pytest.mark.parametrize(("dates", "noted"), [(("May 1", "June 2"), 1), (("120", "340"), 0)])
