@@ -122,6 +122,9 @@ class Span:
     is_code: bool = False
 
 
+_NOTHING = Span("")
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """An element of a formula, with its name in MathML; only a leaf has `text`."""
@@ -133,7 +136,7 @@ class Formula:
 
 def join_spans(spans: Iterable[Span]) -> str:
     """Return the text of spans, with marks for superscript, subscript or strikethrough parts."""
-    merged = [Span(""), *_merge(spans), Span("")]
+    merged = [_NOTHING, *_merge(spans), _NOTHING]
     written = struck = ""
     for before, span, following in zip(merged, merged[1:], merged[2:], strict=False):
         text = _write_span(span, written + struck, before, following)
@@ -164,7 +167,7 @@ def strike(text: str) -> str:
 
 def keep_tildes(text: str) -> str:
     """Return text in which two tildes that a person sees are no mark of struck-out text."""
-    return _TWO_TILDES.sub(r"\~\~", text)
+    return _TWO_TILDES.sub(r"\~\~", text) if "~~" in text else text
 
 
 def write_formula(formula: Formula, depth: int = 0) -> str:

@@ -69,8 +69,7 @@ class _DocxWriter:
             name = archive.find_related(main, kind)
             return None if name is None else archive.parse(name)
 
-        self._root = archive.parse(main)
-        self.body = self._root.find("body")
+        self.body = archive.parse(main)
         self.styles = Styles(parse("styles"))
         self.reader = TextReader(self.styles, left_out, _mark_notes(self.body, parse("settings")))
         comments = sum(1 for _ in find_all(parse("comments"), "comment"))
@@ -109,7 +108,7 @@ class _DocxWriter:
 
     def _has_backgrounds(self) -> bool:
         """Return whether the pages have a colour or drawings that text can lie on."""
-        parts = (self._root, *self._headers)
+        parts = (self.body, *self._headers)
         return any(element.tag in _DRAWN for part in parts for element in part.iter())
 
     def read_headers(self) -> Iterator[Block]:
@@ -120,7 +119,7 @@ class _DocxWriter:
             for paragraph in walk_body(part, inside_tables=True)
         )
 
-    def write(self, body: Element | None) -> Iterator[Block]:
+    def write(self, body: Element) -> Iterator[Block]:
         """Yield the blocks of the body, or of a cell that frames other tables."""
         for element in walk_body(body):
             name = element.tag
@@ -326,25 +325,25 @@ def walk_body(parent: Element | None, *, inside_tables: bool = False) -> Iterato
 
 
 def _list_web_links(
-    body: Element | None, addresses: Mapping[str, str], styles: "Styles"
+    body: Element, addresses: Mapping[str, str], styles: "Styles"
 ) -> Iterator[tuple[str, str]]:
     """Yield the label and URL of each web link that is not deleted."""
     reader = TextReader(styles, LeftOutCounts(), {})
-    for link in find_all(body, "hyperlink"):
+    for link in body.iter("hyperlink"):
         address = addresses.get(link.get("id", ""))
         label = " ".join(reader.read(link).text.split())
         if address and label and label != address:
             yield label, address
 
 
-def _mark_notes(body: Element | None, settings: Element | None) -> dict[str, str]:
+def _mark_notes(body: Element, settings: Element | None) -> dict[str, str]:
     """Return the marks of notes by kind and id; those that the author wrote are empty.
 
     If the numbers begin again on each page or in each section, the marks are asterisks.
     """
     marks: dict[str, str] = {}
     for name, kind in NOTES.items():
-        properties = [*find_all(settings, f"{kind}Pr"), *find_all(body, f"{kind}Pr")]
+        properties = [*find_all(settings, f"{kind}Pr"), *body.iter(f"{kind}Pr")]
         stated = {part.tag: part.get("val") for own in reversed(properties) for part in own}
         style = stated.get("numFmt") or ("decimal" if kind == "footnote" else "lowerRoman")
         is_counted = (stated.get("numRestart") or "continuous") == "continuous"

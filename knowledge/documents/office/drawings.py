@@ -1,6 +1,8 @@
 """Reads graphical parts of a document: charts, diagrams (SmartArt), formulas and shapes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import (
@@ -77,13 +79,17 @@ def read_graphics(
             yield from _write_diagram(archive.parse(relation.target))
 
 
-def read_drawing_text(paragraph: Element) -> str:
-    """Return the text of a paragraph of a slide or a shape, with its tabs and line breaks."""
+def read_drawing_text(paragraph: Element, styles: Iterable[Element] = ()) -> str:
+    """Return the text of a paragraph of a slide or a shape, with its tabs and line breaks.
+
+    Its runs inherit from `styles`, the nearest one first.
+    """
+    inherited = [part for style in styles for part in style.findall("defRPr")]
     spans: list[Span] = []
     for element in paragraph:
         name = element.tag
         if name in ("r", "fld"):
-            spans += _read_run(element)
+            spans += _read_run(element, inherited)
         elif name == "br":
             spans.append(Span("\n"))
         else:
@@ -104,9 +110,9 @@ def write_omml(element: Element) -> str:
     return write_formula(_read_omml(element))
 
 
-def _read_run(run: Element) -> Iterator[Span]:
-    properties = run.find("rPr")
-    stated = {} if properties is None else properties.attrib
+def _read_run(run: Element, inherited: Sequence[Element]) -> Iterator[Span]:
+    properties = [*run.findall("rPr"), *inherited]
+    stated = {name: value for part in reversed(properties) for name, value in part.items()}
     baseline = stated.get("baseline", "0")
     script = Script.LINE
     if baseline.strip("-%").isdecimal() and int(baseline.strip("-%")):
@@ -121,9 +127,9 @@ def _read_run(run: Element) -> Iterator[Span]:
             yield Span(" ")
 
 
-def _find_typeface(properties: Element | None, script: str) -> str:
-    stated = find_child(properties, script)
-    return "" if stated is None else stated.get("typeface", "")
+def _find_typeface(properties: Iterable[Element], script: str) -> str:
+    stated = (typeface for part in properties for typeface in part.findall(script))
+    return next((typeface.get("typeface", "") for typeface in stated), "")
 
 
 def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
@@ -139,26 +145,30 @@ def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
     if title:
         yield Block(BlockKind.TEXT, title)
     series = list(find_all(find_child(chart, "plotArea"), "ser"))
-    names = [_read_points(element.find("tx")) for element in series]
     values = [
         _read_points(find_first(element, "val", "yVal"), element.find("dLbls"))
         for element in series
     ]
-    categories = next(
-        filter(None, (_read_points(find_first(element, "cat", "xVal")) for element in series)), {}
-    )
-    header = ["", *(name.get(0, f"Series {at}") for at, name in enumerate(names, start=1))]
-    places = sorted({place for points in (categories, *values) for place in points})
-    rows = [
-        [categories.get(place, str(place + 1)), *(points.get(place, "") for points in values)]
-        for place in places
-    ]
     if not any(values):
         reason = NO_VALUES if series else "this kind of chart is not read"
         left_out.add("chart", reason, name=title)
-    if rows:
-        cells = [[Cell(text, is_header=True) for text in header]]
-        yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
+    sizes = sum(element.find("bubbleSize") is not None for element in series)
+    left_out.add("series of sizes", "a chart shows them as bubbles, not as numbers", sizes)
+    names = (" ".join(_read_points(element.find("tx")).values()) for element in series)
+    header = [name or f"Series {at}" for at, name in enumerate(names, start=1)]
+    stated = [_read_points(find_first(element, "cat", "xVal")) for element in series]
+    first = next(filter(None, stated), {})
+    columns = zip(header, values, (own or first for own in stated), strict=True)
+    # The points of a scatter chart have their own places for each series.
+    for categories, group in groupby(columns, key=itemgetter(2)):
+        shown = list(group)
+        rows = [
+            [categories.get(at, str(at + 1)), *(points.get(at, "") for _, points, _ in shown)]
+            for at in sorted({*categories, *(at for _, points, _ in shown for at in points)})
+        ]
+        if rows:
+            cells = [[Cell(text, is_header=True) for text in ("", *(name for name, *_ in shown))]]
+            yield from write_table([*cells, *([Cell(text) for text in row] for row in rows)])
 
 
 def _read_points(parent: Element | None, labels: Element | None = None) -> dict[int, str]:
@@ -168,15 +178,25 @@ def _read_points(parent: Element | None, labels: Element | None = None) -> dict[
     if stated is not None and is_on(labels, "showVal") and stated.get("sourceLinked") != "1":
         code = stated.get("formatCode", code)
     points: dict[int, str] = {}
+    # Each level of categories, from the innermost one on, is above several of the one before.
+    for level in (*find_all(parent, "lvl"),) or (parent,):
+        own = _read_level(level, code)
+        last = ""
+        for at in sorted({*points, *own}):
+            last = own.get(at, last)
+            points[at] = f"{last} {points.get(at, '')}".strip()
+    if not points and parent is not None and (value := parent.find("v")) is not None:
+        points[0] = value.text or ""
+    return points
+
+
+def _read_level(parent: Element | None, code: str) -> dict[int, str]:
+    points: dict[int, str] = {}
     for point in find_all(parent, "pt"):
         number, value = point.get("idx", ""), point.find("v")
         if number.isdecimal() and value is not None and len(points) < _MOST_POINTS:
             own = point.get("formatCode", code)
-            shown = format_number(value.text or "", own) if own else value.text or ""
-            before = points.get(int(number))
-            points[int(number)] = f"{before} {shown}" if before else shown
-    if not points and parent is not None and (value := parent.find("v")) is not None:
-        points[0] = value.text or ""
+            points[int(number)] = format_number(value.text or "", own) if own else value.text or ""
     return points
 
 

@@ -128,7 +128,7 @@ def format_number(value: str, code: str, *, since_1904: bool = False) -> str:
     if section is None or section.has("general") or section.has("text"):
         return _write_general(shown, section)
     if section.has("date") or section.has("elapsed"):
-        return _write_date(number, section, since_1904=since_1904)
+        return _write_date(shown, section, since_1904=since_1904)
     return _write_number(shown, section)
 
 

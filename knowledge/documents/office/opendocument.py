@@ -125,7 +125,7 @@ class _SheetReader(BodyReader):
                 self.left_out.add("row", "further repetitions are not shown", times - shown)
                 for at in range(number, number + shown):
                     sheet.add_row(at, cells, read)
-                _add_properties(sheet, number, cells)
+                    _add_properties(sheet, at, cells)
             number += times
 
     def _read_cell(self, styled: _StyledCell) -> str:
@@ -351,7 +351,8 @@ def _list_cells(row: Element, columns: Mapping[int, Element]) -> Iterator[tuple[
 def _add_properties(sheet: Sheet, number: int, cells: Iterable[tuple[int, _StyledCell]]) -> None:
     """Note the links and the merged ranges of the cells in a row."""
     for column, (cell, _) in cells:
-        sheet.links[number, column] = find_address(cell.get("formula"))
+        if (formula := cell.get("formula")) is not None:
+            sheet.links[number, column] = find_address(formula)
         down, across = (count(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
         if down > 1 or across > 1:
             sheet.merged.append((range(number, number + down), range(column, column + across)))

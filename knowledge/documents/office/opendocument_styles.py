@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from xml.etree.ElementTree import Element
 
 from knowledge.documents.notation import Script, Span
@@ -49,7 +50,9 @@ class Styles:
         self._styles: dict[tuple[str, str], Element] = {}
         self.levels: dict[str, dict[int, Level]] = {}
         self._formats: dict[str | None, Element] = {}
-        self._found: dict[tuple[str, str, str], str | None] = {}
+        # Each of thousands of cells asks for the same few.
+        self.find = cache(self._find)
+        self.find_span = cache(self._find_span)
         self._faces: dict[str | None, str] = {}
         for part in parts:
             self._faces |= {
@@ -67,18 +70,15 @@ class Styles:
             for style in part.iter("outline-style"):
                 self.levels[_OUTLINE] = self._read_levels(style)
 
-    def find(self, family: str, name: str | None, attribute: str) -> str | None:
+    def _find(self, family: str, name: str | None, attribute: str) -> str | None:
         """Return an attribute of a style or of its properties, or None if it is not set."""
-        key = (family, name or "", attribute)
-        if key not in self._found:
-            stated = (
-                value
-                for style in self._chain(family, name or "")
-                for element in (style, *style)
-                if (value := element.get(attribute)) is not None
-            )
-            self._found[key] = next(stated, None)
-        return self._found[key]
+        stated = (
+            value
+            for style in self._chain(family, name or "")
+            for element in (style, *style)
+            if (value := element.get(attribute)) is not None
+        )
+        return next(stated, None)
 
     def hides(self, family: str, name: str | None) -> bool:
         """Return whether a style hides text, a table, or a slide."""
@@ -92,7 +92,7 @@ class Styles:
             part.tag in ("text", "map", "text-properties") for part in data_style
         )
 
-    def find_span(self, family: str, name: str | None, outer: ColouredSpan) -> ColouredSpan:
+    def _find_span(self, family: str, name: str | None, outer: ColouredSpan) -> ColouredSpan:
         """Return a span without text in the typeface of a style, inside of another typeface."""
         lines = (self.find(family, name, f"text-line-through-{kind}") for kind in ("style", "type"))
         line = next(filter(None, lines), None)

@@ -163,10 +163,14 @@ class BodyReader:
             element.get("display") in ("none", "false")
             or element.get("is-hidden") == "true"
             or self._styles.hides(family, element.get("style-name"))
-            or any(part.get("is-hidden") == "true" for part in element.findall("hidden-paragraph"))
+            or any(
+                part.tag == "hidden-paragraph" and part.get("is-hidden") == "true"
+                for part in element
+            )
         )
-        texts = (element.get("string-value"), *element.itertext()) if is_hidden else ()
-        self.left_out.add("hidden passage", HIDDEN, any((text or "").strip() for text in texts))
+        if is_hidden:
+            texts = (element.get("string-value"), *element.itertext())
+            self.left_out.add("hidden passage", HIDDEN, any((text or "").strip() for text in texts))
         return is_hidden
 
     def _paragraph(self, element: Element) -> Iterator[Block]:
@@ -237,10 +241,11 @@ class BodyReader:
 
     def _cell(self, cell: Element, outer: ColouredSpan) -> str:
         """Return the text of a cell, with its note in brackets, without drawings and tables."""
-        notes = (line for note in cell.findall("annotation") for line in note.iter("p"))
-        note = "\n".join(filter(None, map(self._line, notes)))
-        texts = (*self._cell_lines(cell, outer), f"[Note: {note}]" if note else "")
-        return "\n".join(filter(None, texts))
+        texts = list(filter(None, self._cell_lines(cell, outer)))
+        notes = (line for part in cell if part.tag == "annotation" for line in part.iter("p"))
+        if note := "\n".join(filter(None, map(self._line, notes))):
+            texts.append(f"[Note: {note}]")
+        return "\n".join(texts)
 
     def _cell_lines(self, parent: Element, outer: ColouredSpan) -> Iterator[str]:
         for part in parent:
@@ -393,4 +398,5 @@ def list_rows(table: Element) -> Iterator[tuple[Element, bool]]:
 
 
 def _show_symbols(span: ColouredSpan) -> ColouredSpan:
-    return replace(span, text=replace_symbols(span.text, span.typeface))
+    text = replace_symbols(span.text, span.typeface)
+    return span if text == span.text else replace(span, text=text)

@@ -14,9 +14,11 @@ from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.notation import keep_lines, write_number
 from knowledge.documents.office.drawings import read_drawing_text, read_graphics
 from knowledge.documents.office.shapes import (
-    MOST_SHAPES,
+    FALSE,
     NOTES,
+    TITLES,
     Box,
+    Layout,
     find_box,
     find_placeholder,
     order_shapes,
@@ -29,7 +31,6 @@ from knowledge.documents.office.zipped_xml import (
     find_child,
     find_children,
     find_drawn,
-    find_first,
     make_page,
     read_core_properties,
     to_number,
@@ -43,8 +44,6 @@ from knowledge.documents.tables import Cell, write_table
 _EXPECTED = "a PowerPoint presentation"
 _HIDDEN = "hidden in the presentation"
 _COMMENTS = "comments of reviewers are not text of the slides"
-_FALSE = ("0", "false")
-_TITLES = frozenset({"title", "ctrTitle"})
 _FOOTERS = frozenset({"dt", "ftr", "hdr"})
 _FURNITURE = frozenset({*_FOOTERS, "sldNum", "sldImg"})
 _BULLETS = ("buAutoNum", "buChar", "buBlip", "buNone")
@@ -78,32 +77,33 @@ class _SlideReader:
         self.left_out = LeftOutCounts()
         self._archive = archive
         self._parse = cache(archive.parse)
+        self._find_layout = cache(self._read_layout)
+        self._shown: set[Layout] = set()
 
     def read(self, name: str, number: int) -> Iterator[Block]:
         """Yield the blocks of a slide, unless it is hidden."""
         slide = self._archive.parse(name)
-        if slide.get("show") in _FALSE:
+        if slide.get("show") in FALSE:
             self.left_out.add("hidden slide", _HIDDEN, name=str(number))
             return
         for kind in ("comments", "comment"):
             comments = find_all(self._parse_related(name, kind), "cm")
             self.left_out.add("comment", _COMMENTS, sum(1 for _ in comments))
-        bases, theme = self._find_bases(name)
-        is_large = sum(1 for part in (slide, *bases) for _ in part.iter("sp")) > MOST_SHAPES
-        if not is_large:
-            remove_invisible_text(slide, bases, theme, self.left_out)
+        layout = self._find_layout(self._archive.find_related(name, "slideLayout"))
+        remove_invisible_text(slide, layout, self.left_out)
         self.repeated += _read_texts(slide, _FOOTERS)
-        if slide.get("showMasterSp") not in _FALSE:
-            for base in reversed(bases):
-                self.repeated += _read_texts(base, {None})
-        titles = (shape for shape in slide.iter("sp") if _placeholder(shape) in _TITLES)
-        heading = next(filter(None, map(_read_text, titles)), "")
+        if slide.get("showMasterSp") not in FALSE and layout not in self._shown:
+            self._shown.add(layout)
+            for part in reversed(layout.shown):
+                self.repeated += _read_texts(part, {None})
+        titles = (shape for shape in slide.iter("sp") if _placeholder(shape) in TITLES)
+        texts = (_read_text(shape, layout.list_styles(shape)) for shape in titles)
+        heading = next(filter(None, texts), "")
         self.title = self.title or heading
         controls = sum(1 for _ in slide.iter("control"))
         self.left_out.add("form control", "ActiveX controls are not read", controls)
         shapes = slide.findall("cSld/spTree/*")
-        inherited = () if is_large else bases
-        below = (*self._shapes(shapes, inherited, name, f"slide {number}"), *self._notes(name))
+        below = (*self._shapes(shapes, layout, name, f"slide {number}"), *self._notes(name))
         if heading or below:
             yield Block(BlockKind.HEADING, heading or f"Slide {number}", 2, f"slide={number}")
             yield from below
@@ -112,42 +112,37 @@ class _SlideReader:
         related = self._archive.find_related(name, kind) if name is not None else None
         return None if related is None else self._parse(related)
 
-    def _find_bases(self, name: str) -> tuple[Sequence[Element], Element | None]:
-        """Return the layout and the master of a slide, and its theme."""
-        bases: list[Element] = []
-        part: str | None = name
-        for kind in ("slideLayout", "slideMaster"):
-            part = self._archive.find_related(part, kind) if part is not None else None
-            bases += () if part is None else (self._parse(part),)
-        return bases, self._parse_related(part, "theme")
+    def _read_layout(self, name: str | None) -> Layout:
+        """Return a layout with its master and its theme."""
+        master = None if name is None else self._archive.find_related(name, "slideMaster")
+        parts = [self._parse(part) for part in (name, master) if part is not None]
+        return Layout(parts, self._parse_related(master, "theme"))
 
     def _shapes(
-        self, shapes: Iterable[Element], bases: Sequence[Element], slide: str, name: str
+        self, shapes: Iterable[Element], layout: Layout, slide: str, name: str
     ) -> Iterator[Block]:
-        waiting = self._order(shapes, bases, name)
+        waiting = self._order(shapes, layout, name)
         while waiting:
             element = waiting.pop()
             if _is_hidden(element):
                 self.left_out.add("hidden shape", _HIDDEN)
             elif element.tag == "sp":
-                if _placeholder(element) not in _TITLES | _FURNITURE:
-                    yield from _write_paragraphs(element, self.left_out)
+                if _placeholder(element) not in TITLES | _FURNITURE:
+                    yield from _write_paragraphs(element, layout, self.left_out)
             elif element.tag == "pic":
                 pictures = tuple(find_drawn(element, self._archive, slide))
                 yield Block(BlockKind.TEXT, "", pictures=pictures)
             elif element.tag == "graphicFrame":
                 yield from self._frame(element, slide)
             elif element.tag != "Fallback":
-                waiting += self._order(element, bases, name)
+                waiting += self._order(element, layout, name)
 
-    def _order(
-        self, shapes: Iterable[Element], bases: Sequence[Element], name: str
-    ) -> list[Element]:
+    def _order(self, shapes: Iterable[Element], layout: Layout, name: str) -> list[Element]:
         """Return shapes in reverse reading order."""
 
         def find_place(shape: Element) -> Box | None:
-            is_elsewhere = _is_hidden(shape) or _placeholder(shape) in _TITLES | _FURNITURE
-            return None if is_elsewhere else find_box(shape, bases)
+            is_elsewhere = _is_hidden(shape) or _placeholder(shape) in TITLES | _FURNITURE
+            return None if is_elsewhere else find_box(layout.trace(shape))
 
         return order_shapes(shapes, find_place, self.left_out, name)[::-1]
 
@@ -204,8 +199,8 @@ def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator
             yield _read_text(shape)
 
 
-def _read_text(shape: Element) -> str:
-    return " ".join(part.text for part in _paragraphs(shape))
+def _read_text(shape: Element, inherited: Iterable[Element] = ()) -> str:
+    return " ".join(part.text for part in _paragraphs(shape, inherited))
 
 
 def _is_hidden(shape: Element) -> bool:
@@ -213,16 +208,16 @@ def _is_hidden(shape: Element) -> bool:
     return properties is not None and properties.get("hidden") in ("1", "true")
 
 
-def _write_paragraphs(shape: Element, left_out: LeftOutCounts) -> Iterator[Block]:
-    is_body = _placeholder(shape) in ("body", "obj")
-    paragraphs = list(_paragraphs(shape))
+def _write_paragraphs(shape: Element, layout: Layout, left_out: LeftOutCounts) -> Iterator[Block]:
+    paragraphs = list(_paragraphs(shape, layout.list_styles(shape)))
     for is_tabbed, group in groupby(paragraphs, key=_is_row):
         if is_tabbed:
             yield from write_tabbed_lines([line for part in group for line in part.lines], left_out)
             continue
         for part in group:
-            if part.label or (is_body and len(paragraphs) > 1):
-                yield make_item(part.label or "-", part.text, part.level)
+            # The bullet of a single text does not mean anything.
+            if part.label and (part.label != "-" or len(paragraphs) > 1):
+                yield make_item(part.label, part.text, part.level)
             else:
                 yield Block(BlockKind.TEXT, part.text)
 
@@ -231,24 +226,23 @@ def _is_row(paragraph: _Paragraph) -> bool:
     return not paragraph.label and are_rows(paragraph.lines)
 
 
-def _paragraphs(shape: Element) -> Iterator[_Paragraph]:
-    """Yield the paragraphs that are not empty."""
+def _paragraphs(shape: Element, inherited: Iterable[Element] = ()) -> Iterator[_Paragraph]:
+    """Yield the paragraphs that are not empty; `inherited` are list styles."""
     counts: dict[int, tuple[str, int]] = {}
     body = shape.find("txBody")
+    styles = (*find_children(body, "lstStyle"), *inherited)
     for paragraph in find_children(body, "p"):
-        text = read_drawing_text(paragraph)
-        if not text.strip():
-            continue
         properties = paragraph.find("pPr")
         level = to_number(properties.get("lvl") if properties is not None else None)
-        styles = (properties, find_child(body, "lstStyle", f"lvl{level + 1}pPr"))
-        bullet, typeface = (
-            next((one for style in styles if (one := find_first(style, *names)) is not None), None)
-            for names in (_BULLETS, ("buFont",))
-        )
+        below = [one for style in styles for one in style.findall(f"lvl{level + 1}pPr")]
+        text = read_drawing_text(paragraph, below)
+        if not text.strip():
+            continue
+        stated = [one for one in (properties, *below) if one is not None]
+        bullet = next(_list_stated(stated, _BULLETS), Element("buNone"))
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
-        if bullet is not None and bullet.tag == "buAutoNum":
+        if bullet.tag == "buAutoNum":
             style = bullet.get("type", "")
             before, number = counts.get(level, ("", 0))
             number = number + 1 if before == style else count(bullet, "startAt")
@@ -256,13 +250,16 @@ def _paragraphs(shape: Element) -> Iterator[_Paragraph]:
             label = _write_label(number, style)
         else:
             counts.pop(level, None)
-            label = ""
-            if bullet is not None and bullet.tag == "buChar":
-                name = "" if typeface is None else typeface.get("typeface", "")
-                label = write_bullet(bullet.get("char", ""), name)
+            if bullet.tag != "buNone":
+                typeface = next(_list_stated(stated, ("buFont",)), bullet)
+                label = write_bullet(bullet.get("char", ""), typeface.get("typeface", ""))
         stops = len(find_child(properties, "tabLst") or ())
         lines = [TabbedLine(line, stops) for line in text.split("\n")]
         yield _Paragraph(level, keep_lines(text), label, lines)
+
+
+def _list_stated(styles: Iterable[Element], names: Collection[str]) -> Iterator[Element]:
+    return (part for style in styles for part in style if part.tag in names)
 
 
 def _write_label(number: int, kind: str) -> str:

@@ -15,6 +15,9 @@ from knowledge.documents.page import LeftOutCounts
 
 MOST_SHAPES = 1000
 """Maximum number of shapes of a slide whose places are compared."""
+TITLES = frozenset({"title", "ctrTitle"})
+"""The kinds of placeholders that contain the title of a slide."""
+FALSE = ("0", "false")
 _FILLS = ("noFill", "solidFill", "gradFill", "blipFill", "pattFill", "grpFill")
 _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp"})
 _VALUES = {"srgbClr": "val", "sysClr": "lastClr"}
@@ -121,6 +124,56 @@ class _Colours:
         return self.read(reference) if is_first and is_plain else None
 
 
+class Layout:
+    """What slides inherit from a layout and its master, which `parts` contains in this order.
+
+    `shown` are the parts whose shapes the slides show, and `filled` the places of these shapes.
+    """
+
+    def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
+        self.parts = parts
+        self.theme = theme
+        is_alone = bool(parts) and parts[0].get("showMasterSp") in FALSE
+        self.shown = parts[:1] if is_alone else parts
+        colours = _Colours(parts, theme)
+        self.filled = [
+            find_box([shape])
+            for part in self.shown
+            for shape in _list_shapes(part)
+            if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
+        ]
+        self._placeholders = [
+            {
+                _name_placeholder(stated, part): shape
+                for shape in reversed(list(part.iter("sp")))
+                if (stated := find_placeholder(shape)) is not None
+            }
+            for part in parts
+        ]
+
+    def trace(self, shape: Element) -> list[Element]:
+        """Return a shape and the placeholders of the layout and the master from which it inherits,
+        in this order.
+        """
+        stated = find_placeholder(shape)
+        if stated is None:
+            return [shape]
+        parts = zip(self._placeholders, self.parts, strict=True)
+        named = (known.get(_name_placeholder(stated, part)) for known, part in parts)
+        return [shape, *(other for other in named if other is not None)]
+
+    def list_styles(self, shape: Element) -> Iterator[Element]:
+        """Yield the list styles that a shape inherits, the nearest one first."""
+        for other in self.trace(shape)[1:]:
+            yield from other.findall("txBody/lstStyle")
+        stated = find_placeholder(shape)
+        if stated is not None:
+            kind = "title" if stated.get("type") in TITLES else "body"
+            yield from (
+                style for part in self.parts for style in part.findall(f"txStyles/{kind}Style")
+            )
+
+
 def order_shapes(
     shapes: Iterable[Element],
     find_box: Callable[[Element], Box | None],
@@ -146,7 +199,8 @@ def order_shapes(
     ordered: list[_Placed] = []
     while waiting:
         ordered.append(waiting.pop())
-        waiting += _order_grids(members.get(ordered[-1].at, []), members, grids)[::-1]
+        inner = _order_column(members.get(ordered[-1].at, []))
+        waiting += _order_grids(inner, members, grids)[::-1]
     if any(map(_may_be_cards, grids)):
         left_out.add("reading order", _MAY_BE_CARDS, name=name)
     texts = [one for one in ordered if one.box.height and one.shape.tag in _TEXTS]
@@ -156,12 +210,10 @@ def order_shapes(
     return [one.shape for one in ordered]
 
 
-def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
-    """Return the box of a shape of a slide, or that of the placeholder in its layout or master from
-    which it inherits, or None.
-    """
-    for element in (shape, *list_inherited(shape, bases)):
-        frame = find_first(element, "spPr/xfrm", "grpSpPr/xfrm", "xfrm")
+def find_box(chain: Iterable[Element]) -> Box | None:
+    """Return the box of a shape of a slide, or of those from which it inherits, or None."""
+    for shape in chain:
+        frame = find_first(shape, "spPr/xfrm", "grpSpPr/xfrm", "xfrm")
         place, size = find_child(frame, "off"), find_child(frame, "ext")
         if place is not None and size is not None:
             lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
@@ -172,20 +224,6 @@ def find_box(shape: Element, bases: Iterable[Element] = ()) -> Box | None:
 def find_placeholder(shape: Element) -> Element | None:
     """Return the element that makes a shape a placeholder, or None."""
     return find_child(next(shape.iter("nvPr"), None), "ph")
-
-
-def list_inherited(shape: Element, bases: Iterable[Element]) -> Iterator[Element]:
-    """Yield the placeholders of the layout and of the master from which a shape inherits."""
-    own = find_placeholder(shape)
-    for part in bases if own is not None else ():
-        name, default = ("idx", "0") if part.tag == "sldLayout" else ("type", "obj")
-        for other in part.iter("sp"):
-            stated = find_placeholder(other)
-            if stated is not None and own is not None:
-                kinds = (element.get(name, default) for element in (stated, own))
-                if len({_KINDS.get(kind, kind) for kind in kinds}) == 1:
-                    yield other
-                    break
 
 
 def find_backgrounds(
@@ -211,24 +249,13 @@ def find_backgrounds(
     return backgrounds
 
 
-def remove_invisible_text(
-    slide: Element, bases: Sequence[Element], theme: Element | None, left_out: LeftOutCounts
-) -> None:
-    """Remove the runs of a slide that have the colour of their background, and count them.
-
-    `bases` are its layout and its master.
-    """
-    colours = _Colours([slide, *bases], theme)
-    below = [
-        find_box(shape)
-        for part in bases
-        for shape in _list_shapes(part)
-        if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
-    ]
+def remove_invisible_text(slide: Element, layout: Layout, left_out: LeftOutCounts) -> None:
+    """Remove the runs of a slide that have the colour of their background, and count them."""
+    colours = _Colours([slide, *layout.parts], layout.theme)
     shapes = list(_list_shapes(slide))
-    fills = [colours.find_fill([shape, *list_inherited(shape, bases)]) for shape in shapes]
-    boxes = [find_box(shape, bases) for shape in shapes]
-    backgrounds = find_backgrounds(zip(fills, boxes, strict=True), colours.find_page(), below)
+    chains = map(layout.trace, shapes)
+    places = ((colours.find_fill(chain), find_box(chain)) for chain in chains)
+    backgrounds = find_backgrounds(places, colours.find_page(), layout.filled)
     for shape, background in zip(shapes, backgrounds, strict=True):
         if shape.tag == "sp":
             _remove(shape, background, colours, left_out)
@@ -247,7 +274,7 @@ def remove_invisible_text_on_sheet(
     """
     colours = _Colours((), theme)
     shapes = [shape for anchor in drawing for shape in anchor if shape.tag in _SHAPES]
-    boxes = [find_box(shape) for shape in shapes]
+    boxes = [find_box([shape]) for shape in shapes]
     # Programs that state the place of a shape only by cells write a box without a size.
     sized = (box if box is not None and box.width and box.height else None for box in boxes)
     fills = (colours.find_fill([shape]) for shape in shapes)
@@ -319,6 +346,14 @@ def _order_grids(
         for slot, (*_, one) in zip(own, places, strict=True):
             ordered[slot] = one
     return ordered
+
+
+def _order_column(placed: list[_Placed]) -> list[_Placed]:
+    """Return shapes from top to bottom if each is below the one before it."""
+    column = sorted(placed, key=lambda one: one.box.top)
+    boxes = [one.box for one in column]
+    is_column = all(one.top + one.height <= other.top for one, other in pairwise(boxes))
+    return column if is_column else placed
 
 
 def _list_rows(placed: Iterable[_Placed]) -> Iterator[_Row]:
@@ -407,6 +442,13 @@ def _remove(
             if colour is not None and colour == background:
                 paragraph.remove(run)
                 left_out.add("hidden passage", BACKGROUND, bool("".join(run.itertext()).strip()))
+
+
+def _name_placeholder(stated: Element, part: Element) -> str:
+    """Return what the placeholders of a layout or a master have in common with their heirs."""
+    name, default = ("idx", "0") if part.tag == "sldLayout" else ("type", "obj")
+    kind = stated.get(name, default)
+    return _KINDS.get(kind, kind)
 
 
 def _list_shapes(part: Element) -> Iterator[Element]:

@@ -45,6 +45,10 @@ _TYPEFACES_OF_CODE = (
 )  # fmt: skip
 _STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
 _LONGEST_INSTRUCTION = 1000
+_FIELDS = frozenset(
+    {"pgNum"} | {f"{part}{form}" for part in ("day", "month", "year") for form in ("Short", "Long")}
+)
+"""Elements that show the current date or page."""
 _BUTTONS = frozenset({"MACROBUTTON", "GOTOBUTTON"})
 _FIELDS_WITHOUT_TEXT = frozenset(
     {"ADVANCE", "ASK", "FORMCHECKBOX", "FORMDROPDOWN", "NEXT", "NEXTIF", "PRIVATE", "RD", "SET"}
@@ -325,6 +329,8 @@ class TextReader:
                 ]
             elif reading.instructions:
                 continue
+            elif name in _FIELDS:
+                yield self._end_field(name), False
             elif name in NOTES:
                 key = name_note(child)
                 reading.paragraph.notes.append(key)

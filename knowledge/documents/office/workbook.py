@@ -118,12 +118,13 @@ class Sheet:
             if column in self._hidden_columns:
                 continue
             with self._left_out.contain("cell", f"{self.name}, row {number}"):
-                text = read(cell)
-                is_room = column in self._columns or len(self._columns) < MOST_COLUMNS
-                if text and is_room:
+                if not (text := read(cell)):
+                    continue
+                if column in self._columns or len(self._columns) < MOST_COLUMNS:
                     self._columns.add(column)
                     row.cells[column] = text
-                self._left_out.add("cell", TOO_MANY_COLUMNS, bool(text) and not is_room)
+                else:
+                    self._left_out.add("cell", TOO_MANY_COLUMNS)
         if row.cells:
             self._rows.setdefault(number, replace(row, cells={})).cells.update(row.cells)
 

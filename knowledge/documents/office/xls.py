@@ -87,7 +87,6 @@ class _WorkbookReader:
         ]
         for link in declared.hyperlink_list:
             sheet.links[link.frowx + 1, link.fcolx] = str(link.url_or_path or "")
-        sheet.links.update(parts.links)
         self.workbook.left_out.take(parts.left_out.list())
         headers = self.workbook.write_printed_headers(parts.headers)
         boxes = [self._read_runs(box.text, [(0, 0), *box.runs]) for box in parts.boxes]

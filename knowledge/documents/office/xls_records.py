@@ -3,7 +3,6 @@
 The library that reads the cells skips these records ([MS-XLS] 2.3).
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
@@ -32,11 +31,6 @@ _OBJECTS = {
     0x08: ("object", "pictures and files in .xls are not read: save the workbook as .xlsx"),
     **dict.fromkeys(_CONTROLS, ("form control", "controls on sheets are not read")),
 }
-_FORMULA, _FIRST_TOKEN = 0x0006, 22
-_TEXT = b"\x17"
-_CELL = re.compile(rb"[\x24\x44\x64]")
-_LINK = re.compile(rb"[\x22\x42\x62][\x01\x02]\x67\x01")
-"""The tokens of a literal text, of the reference to a cell, and of the function HYPERLINK."""
 _CONDITION = 0x01B1
 _SIZE_OF_RUN = 8
 
@@ -63,13 +57,11 @@ class Box:
 class SheetParts:
     """What a sheet has beside its cells: text boxes, printed headers, and other objects.
 
-    `may_have_backgrounds`: a picture or a condition may change what is behind its cells. `links`
-    are the addresses that formulas state, by the row and column of their cells.
+    `may_have_backgrounds`: a picture or a condition may change what is behind its cells.
     """
 
     boxes: list[Box] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
-    links: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     may_have_backgrounds: bool = False
     _is_skipped: bool = False
@@ -90,8 +82,6 @@ class SheetParts:
             self._add_object(_read_number(data, 4))
         elif kind in _HEADERS:
             self.headers.append(_decode(data[2:], _read_number(data, 0)))
-        elif kind == _FORMULA and (address := _find_address(data[_FIRST_TOKEN:])):
-            self.links[_read_number(data, 0) + 1, _read_number(data, 2)] = address
 
     def _add_object(self, shown: int) -> None:
         self._is_skipped = shown == _NOTE or shown in _CONTROLS
@@ -150,22 +140,6 @@ def _list_records(stream: bytes) -> Iterator[tuple[int, int, bytes]]:
         if kind not in _CELLS:
             yield at, kind, stream[at + _HEAD.size : end]
         at = end
-
-
-def _find_address(tokens: bytes) -> str:
-    """Return the address in the tokens of a formula that is HYPERLINK with a literal address and,
-    if stated, a literal label or the cell that contains it.
-    """
-    behind = _skip_operand(tokens)
-    is_link = _LINK.match(behind) or _LINK.match(_skip_operand(behind))
-    return _decode(tokens[2:], tokens[1]) if is_link and tokens[:1] == _TEXT else ""
-
-
-def _skip_operand(tokens: bytes) -> bytes:
-    """Return the tokens behind a text or the reference to a cell."""
-    if tokens[:1] == _TEXT and len(tokens) > 2:
-        return tokens[3 + tokens[1] * (1 + (tokens[2] & 1)) :]
-    return tokens[5:] if _CELL.match(tokens) else b""
 
 
 def _count_strings(data: bytes) -> int:

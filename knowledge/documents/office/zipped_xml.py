@@ -61,29 +61,30 @@ class ZippedXml:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
             raise WrongFormatError(f"expected {expected}, found no zip archive") from error
-        self._sizes = {info.filename: info.file_size for info in self._archive.infolist()}
+        # Some programs write names with the separator of Windows.
+        self._parts = {info.filename.replace("\\", "/"): info for info in self._archive.infolist()}
         # The names of parts are equal regardless of case (ECMA-376 part 2, 6.2.2.3).
-        self._names = {name.lower(): name for name in self._sizes}
-        if len(self._sizes) > MOST_PARTS:
+        self._names = {name.lower(): name for name in self._parts}
+        if len(self._parts) > MOST_PARTS:
             raise TooLargeError(
-                f"a document can have at most {MOST_PARTS} parts, found {len(self._sizes)}"
+                f"a document can have at most {MOST_PARTS} parts, found {len(self._parts)}"
             )
         self._left = MOST_UNPACKED_BYTES
         self._pictures_left = 2 * MOST_PICTURES
 
     def __contains__(self, name: str) -> bool:
-        return name in self._sizes
+        return name in self._parts
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the parts."""
-        return iter(self._sizes)
+        return iter(self._parts)
 
     def read(self, name: str) -> bytes:
         """Return a part; raise `WrongFormatError` if it is missing or damaged."""
-        if name not in self._sizes:
+        if name not in self._parts:
             raise WrongFormatError(f"expected {self._expected}, found none: {name} is missing")
         try:
-            with self._archive.open(name) as part:
+            with self._archive.open(self._parts[name]) as part:
                 data = part.read(min(MAX_BYTES, self._left) + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
             raise WrongFormatError(
@@ -100,7 +101,8 @@ class ZippedXml:
     def read_picture(self, name: str, caption: str = "") -> Picture:
         """Return a part as a picture, or why it cannot be shown."""
         self._pictures_left -= 1
-        if self._sizes.get(name, 0) > LARGEST_PICTURE or self._pictures_left < 0:
+        is_large = name in self and self._parts[name].file_size > LARGEST_PICTURE
+        if is_large or self._pictures_left < 0:
             return Picture(caption, fault=BEYOND_LIMITS)
         try:
             return hold_picture(self.read(name), caption)
@@ -140,7 +142,7 @@ class ZippedXml:
         """Return the name of a related part of a kind, if the archive contains it."""
         relations = self.relationships(name).values()
         targets = (relation.target for relation in relations if relation.kind == kind)
-        return next((target for target in targets if target in self._sizes), None)
+        return next((target for target in targets if target in self), None)
 
 
 def parse_xml(data: bytes, expected: str) -> Element:

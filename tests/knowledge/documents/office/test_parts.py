@@ -254,6 +254,15 @@ def test_controls_readings_and_charts_of_a_paragraph_with_a_deleted_end_are_not_
     ]
 
 
+def test_every_body_is_read_and_elements_that_show_the_current_date_or_page_are_counted() -> None:
+    page = read_body(
+        f"{paragraph('First.')}</w:body><w:body>{paragraph('Day', run='<w:dayLong/>')}"
+    )
+
+    assert page.content == "First.\n\nDay"
+    assert [(part.what, part.names) for part in page.left_out] == [("field", ("DAYLONG",))]
+
+
 def item(text: str, level: int, end: str = "") -> str:
     listed = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'
     return paragraph(text, f"{listed}<w:rPr>{end}</w:rPr>")
@@ -515,6 +524,30 @@ def test_a_chart_is_a_table_of_the_values_that_it_shows() -> None:
     page = read_body(drawing, chart1__xml=CHART)
 
     assert page.content == "Pumps\n\n|  | 2024 |\n|---|---|\n| North | 40% |\n| South |  |"
+
+
+def points(*texts: str) -> str:
+    return "".join(f"<c:pt idx='{at}'><c:v>{t}</c:v></c:pt>" for at, t in enumerate(texts) if t)
+
+
+@pytest.mark.parametrize(
+    ("series", "shown"),
+    [
+        (f"<c:ser><c:cat><c:lvl>{points('01', '02', '01')}</c:lvl><c:lvl>{points('A', '', 'B')}"
+         f"</c:lvl></c:cat><c:val>{points('5', '6', '7')}</c:val></c:ser>",
+         ["| A 01 | 5 |", "| A 02 | 6 |", "| B 01 | 7 |"]),
+        ("".join(f"<c:ser><c:xVal>{points(x)}</c:xVal><c:yVal>{points(y)}</c:yVal></c:ser>"
+                 for x, y in ("18", "29")),
+         ["| 1 | 8 |", "", "|  | Series 2 |", "|---|---|", "| 2 | 9 |"]),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_chart_has_all_the_labels_of_its_own_series(
+    series: str, shown: list[str]
+) -> None:
+    drawing = '<w:p><w:r><w:drawing><c:chart r:id="chart1.xml"/></w:drawing></w:r></w:p>'
+    chart = re.sub("<c:ser>.*</c:ser>", series, CHART)
+
+    assert read_body(drawing, chart1__xml=chart).content.splitlines()[4:] == shown
 
 
 def test_a_chart_without_stored_values_is_counted() -> None:

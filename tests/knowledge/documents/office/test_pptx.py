@@ -7,7 +7,7 @@ import pytest
 from pptx.dml.color import RGBColor
 from pptx.enum.dml import MSO_THEME_COLOR
 from pptx.oxml import parse_xml
-from pptx.oxml.ns import nsdecls
+from pptx.oxml.ns import nsdecls, qn
 from pptx.presentation import Presentation
 from pptx.shapes.autoshape import Shape
 from pptx.slide import _Background
@@ -136,10 +136,11 @@ def test_the_parts_of_cards_whose_heights_differ_stay_together() -> None:
 def test_boxes_on_a_tile_follow_each_other_in_whichever_place_they_are() -> None:
     page = place_boxes(
         ("", 1, 1, 3, 2), ("", 5, 1.9, 3, 3), ("Rent", 1.1, 1.1, 2, 0.4),
-        ("Power", 5.1, 2, 2, 0.4), ("20", 6, 4, 1, 0.4), ("10", 2, 2, 1, 0.4),
+        ("20", 6, 4, 1, 0.4), ("Power", 5.1, 2, 2, 0.4), ("10", 2, 2, 1, 0.4),
     )  # fmt: skip
 
     assert [block.text for block in page.blocks[1:]] == ["Rent", "10", "Power", "20"]
+    assert not page.left_out
 
 
 @pytest.mark.parametrize(("dates", "noted"), [(("May 1", "June 2"), 1), (("120", "340"), 0)])
@@ -276,3 +277,41 @@ def test_letters_in_a_symbol_typeface_and_symbols_are_written_as_shown() -> None
     run.font._element.append(typeface)  # noqa: SLF001 - the library has no symbols
 
     assert read(deck).blocks[1].text == "α = ≥ 5 or ten"
+
+
+def test_numbers_and_symbols_that_a_layout_states_are_those_of_its_slides() -> None:
+    deck = pptx.Presentation()
+    layout = deck.slide_layouts[1]
+    styles = layout.placeholders[1]._element.find(f".//{qn('a:lstStyle')}")  # noqa: SLF001 - as above
+    styles.append(
+        parse_xml(
+            f'<a:lvl1pPr {nsdecls("a")}><a:buAutoNum type="arabicParenR"/>'
+            '<a:defRPr strike="sngStrike"/></a:lvl1pPr>'
+        )
+    )
+    styles.append(
+        parse_xml(
+            f"<a:lvl2pPr {nsdecls('a')}><a:buNone/>"
+            '<a:defRPr><a:latin typeface="Wingdings"/></a:defRPr></a:lvl2pPr>'
+        )
+    )
+    frame = deck.slides.add_slide(layout).placeholders[1].text_frame
+    frame.text = "Sign\nPay\n\u00fc"
+    frame.paragraphs[2].level = 1
+
+    assert [block.text for block in read(deck).blocks] == [
+        "Slide 1", "1) ~~Sign~~", "2) ~~Pay~~", "\u2713",
+    ]  # fmt: skip
+
+
+def test_text_of_a_master_that_its_layout_hides_is_not_read() -> None:
+    deck = pptx.Presentation()
+    layout = deck.slide_layouts[6]
+    slide = deck.slides.add_slide(layout)
+    for part, text in ((slide, "On the slide"), (layout, "Layout"), (deck.slide_master, "Draft")):
+        box = slide.shapes.add_textbox(0, 0, 9, 9)
+        box.text_frame.text = text
+        part.shapes._spTree.append(box._element)  # noqa: SLF001 - as above
+    layout._element.set("showMasterSp", "0")  # noqa: SLF001 - as above
+
+    assert [block.text for block in read(deck).blocks] == ["Layout", "Slide 1", "On the slide"]

@@ -74,3 +74,9 @@ def test_a_damaged_archive_is_one_clear_line() -> None:
 
     with pytest.raises(WrongFormatError, match="damaged"):
         ZippedXml(bytes(data), "a document").read("word/document.xml")
+
+
+def test_the_names_of_parts_may_have_the_separator_of_windows() -> None:
+    data = make_zip(**{"word\\document_xml": b"<a/>"})
+
+    assert ZippedXml(data, "a document").parse("word/document.xml").tag == "a"
