@@ -358,7 +358,13 @@ def _is_header(texts: Sequence[str]) -> bool:
     has_label = any(text.endswith(":") for text in texts[:-1])
     if has_label and not all(text.endswith(":") for text in texts if text):
         return False
-    return not any(map(is_value, texts)) or _is_numbered_header(texts)
+    return not any(map(_has_value, texts)) or _is_numbered_header(texts)
+
+
+def _has_value(text: str) -> bool:
+    """Return whether a cell contains a value, or one in each of its lines, also with a unit."""
+    lines = text.split("\n")
+    return all(is_value(line) or (len(lines) > 1 and line[:1].isdigit()) for line in lines)
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:

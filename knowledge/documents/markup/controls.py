@@ -9,21 +9,24 @@ from knowledge.documents.page import LeftOut
 from knowledge.documents.symbols import replace_symbols
 
 _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle], [data-toggle]"
-_TABS = "[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill]"
-_CHOICES = ":not(form) > [type=radio] ~ label[for], [type=radio] ~ * > label[for]"
+_TABS = ":is([role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill])"
+_CHOICES = ":is(:not(form) > [type=radio] ~ label[for], [type=radio] ~ * > label[for])"
 _LABELLED_FIELDS = "input:has(+ label[for]:not(:has(+ div, + section, + pre)))"
 _EXPANDED = ".expand-container > .expand-content[id]"
 """What the control before it expands in exports of Confluence."""
-_SYMBOLS = "[style*=ingdings], font[face]"
+_SYMBOLS = ":is([style*=ingdings], font[face])"
 _WINGDINGS = re.compile(
     r"(?:\A|[;\s])(?:mso-symbol-)?font-family\s{0,9}:\s{0,9}[\"']?wingdings[\"']?\s{0,9}(?:[;,]|\Z)",
     re.IGNORECASE,
 )
-_ICONS = "td svg, td i, td span, td img, td [role=img]"
-_PHRASES = frozenset({"b", "em", "i", "img", "small", "span", "strong", "sub", "sup", "svg"})
-_SPOKEN_IN_CELLS = "td [class*=sr-only], td [class*=visually], td [class*=screen-reader]"
+_ICONS = "td :is(svg, i, span, img, [role=img])"
+_PHRASED = "b bdi del em i img ins s small span strong sub sup svg"
+_PHRASES = frozenset(_PHRASED.split())
+_SPOKEN_IN_CELLS = "td :is([class*=sr-only], [class*=visually], [class*=screen-reader])"
 _READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
 _ICON_FONT = re.compile(r"icon|katex")
+_FORMULAS = "mjx-container"
+_DRAWN_FORMULA = "svg, mjx-script, mjx-frac, mjx-sqrt, mjx-over, mjx-under, mjx-row"
 _UNNAMED = "\0"
 _EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s\x00-\x7f]{1,20}")
 _MOST = 2000
@@ -34,57 +37,21 @@ _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
 _CHECKED = frozenset({"checkbox", "radio"})
 
 
-def show_alternatives(tree: LexborHTMLParser) -> None:
-    """Show text that screen readers do not read, or the text beside it that only they read, also
-    in a table cell without other text.
-
-    Pictures that stand for a sign, such as emojis, are replaced by it.
+def write_signs(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
+    """Replace what a page draws with its text: formulas, emojis, icons, symbols; return the number
+    of those without a text.
     """
+    unread = _write_formulas(tree)
     _show_spoken(tree)
-    for spoken_text in tree.css(_SPOKEN_IN_CELLS)[:_MOST]:
-        cell = _find_cell(spoken_text)
-        if cell is not None and _read_start(cell) == _read_start(spoken_text):
-            # What the cell shows has no text.
-            del spoken_text.attrs["class"]
-    for picture in tree.css("img[alt]")[:_MOST]:
-        name = (picture.attributes.get("alt") or "").strip()
-        if _EMOJI.fullmatch(name):
-            picture.replace_with(name)
-
-
-def name_icons(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
-    """Replace icons with their names in table cells that contain nothing else; return the number of
-    those without a name.
-    """
-    cells: dict[int, str] = {}
-    # An element that matches several selectors is listed several times.
-    icons = {icon.mem_id: icon for icon in tree.css(_ICONS)[:_MOST]}
-    for icon in icons.values():
-        cell = _find_cell(icon)
-        if cell is None:
-            continue
-        text, name = cells.setdefault(cell.mem_id, _read_start(cell)), _find_name(icon)
-        if text in ("", _read_title(icon), name):
-            is_drawn = icon.tag in ("i", "svg")
-            cells[cell.mem_id] = name or (_UNNAMED if is_drawn else "")
-            if name:
-                icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
-    unnamed = sum(text == _UNNAMED for text in cells.values())
-    return (LeftOut("icon", unnamed, "its page states no name for it"),) if unnamed else ()
-
-
-def write_symbols(tree: LexborHTMLParser) -> None:
-    """Replace the letters in Wingdings, as programs such as Word write them, by their symbols.
-
-    The first typeface counts; Wingdings 2 and 3 have other symbols.
-    """
-    for node in tree.css(_SYMBOLS)[:_MOST]:
-        face = (node.attributes.get("face") or "").partition(",")[0].strip("\"' ").lower()
-        if face != "wingdings" and not _WINGDINGS.search(node.attributes.get("style") or ""):
-            continue
-        for text in [part for part in node.iter(include_text=True) if part.tag == "-text"]:
-            text.insert_before(replace_symbols(text.text_content or "", "Wingdings"))
-            text.decompose()
+    _show_alternatives(tree)
+    unnamed = _name_icons(tree)
+    _name_markers(tree)
+    _write_symbols(tree)
+    counted = (
+        LeftOut("formula", unread, "its page draws it without stating it"),
+        LeftOut("icon", unnamed, "its page states no name for it"),
+    )
+    return tuple(part for part in counted if part.count)
 
 
 def find_controlled(tree: LexborHTMLParser) -> set[str]:
@@ -92,6 +59,13 @@ def find_controlled(tree: LexborHTMLParser) -> set[str]:
     labelled = filter(_read_start, tree.css(_CONTROLS)[:_MOST])
     expanded = {node.attributes.get("id") or "" for node in tree.css(_EXPANDED)[:_MOST]}
     return expanded.union(target for control in labelled for target in _list_targets(control))
+
+
+def find_button(panel: LexborNode) -> LexborNode | None:
+    """Return the labelled button directly above an element, which scripts expand."""
+    button = _find_beside(panel, is_next=False)
+    is_label = button is not None and button.tag == "button" and bool(_read_start(button))
+    return button if is_label and panel.tag not in _PHRASES else None
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
@@ -103,6 +77,7 @@ def place_tabs(tree: LexborHTMLParser) -> None:
             if stated := panel.attributes.get(name):
                 panels.setdefault(f"{name} {stated}", panel)
     placed: list[LexborNode] = []
+    labelled: set[tuple[int, str]] = set()
     by_place = _pair_by_place(tree)
     for tab in tabs:
         names = [f"id {name}" for name in _list_targets(tab)]
@@ -110,7 +85,10 @@ def place_tabs(tree: LexborHTMLParser) -> None:
         node = next((panels[name] for name in names if name in panels), by_place.get(tab.mem_id))
         label = _read_start(tab)
         if label and node is not None:
-            node.insert_before(f" {label} ")
+            # Some pages repeat the tabs for small screens.
+            if (node.mem_id, label) not in labelled:
+                node.insert_before(f" {label} ")
+            labelled.add((node.mem_id, label))
             placed.append(tab)
     for tab in reversed(placed):
         tab.decompose()
@@ -127,6 +105,23 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.replace_with(f" {value} ")
         else:
             field.decompose()
+
+
+def _write_formulas(tree: LexborHTMLParser) -> int:
+    """Replace the formulas that MathJax draws with MathML or TeX; return the number of those for
+    which the page has neither.
+    """
+    unread = 0
+    for drawn in tree.css(_FORMULAS)[:_MOST]:
+        formula, stated = drawn.css_first("math"), drawn.css_first("[data-latex]")
+        if formula is not None:
+            drawn.replace_with(formula)
+        elif stated is not None:
+            drawn.replace_with(f"${stated.attributes['data-latex']}$")
+        elif drawn.css_first(_DRAWN_FORMULA) is not None:
+            drawn.decompose()
+            unread += 1
+    return unread
 
 
 def _show_spoken(tree: LexborHTMLParser) -> None:
@@ -149,6 +144,74 @@ def _show_spoken(tree: LexborHTMLParser) -> None:
             del node.attrs["aria-hidden"]
         if spoken:
             spoken[0].attrs["hidden"] = ""
+
+
+def _show_alternatives(tree: LexborHTMLParser) -> None:
+    """Show the text for screen readers in a table cell without other text, and signs, such as
+    emojis, for which pictures stand.
+    """
+    for spoken_text in tree.css(_SPOKEN_IN_CELLS)[:_MOST]:
+        cell = _find_cell(spoken_text)
+        if cell is not None and _read_start(cell) == _read_start(spoken_text):
+            # What the cell shows has no text.
+            del spoken_text.attrs["class"]
+    for picture in tree.css("img[alt]")[:_MOST]:
+        name = (picture.attributes.get("alt") or "").strip()
+        if _EMOJI.fullmatch(name):
+            picture.replace_with(name)
+
+
+def _name_icons(tree: LexborHTMLParser) -> int:
+    """Replace icons with their names in table cells that contain nothing else; return the number of
+    those without a name.
+    """
+    cells: dict[int, str] = {}
+    for icon in tree.css(_ICONS)[:_MOST]:
+        cell = _find_cell(icon)
+        if cell is None:
+            continue
+        text, name = cells.setdefault(cell.mem_id, _read_start(cell)), _find_name(icon)
+        if text in ("", _read_title(icon), name):
+            is_drawn = icon.tag in ("i", "svg")
+            cells[cell.mem_id] = name or (_UNNAMED if is_drawn else "")
+            if name:
+                icon.insert_before(f" ![{name}] " if icon.tag == "img" else f" {name} ")
+    return sum(text == _UNNAMED for text in cells.values())
+
+
+def _name_markers(tree: LexborHTMLParser) -> None:
+    """Write the names of the icons before the items of a list if they differ, such as those of a
+    check mark and a cross.
+    """
+    for around in tree.css("ul")[:_MOST]:
+        markers = [_find_marker(item) for item in around.iter() if item.tag == "li"]
+        names = [_find_name(marker) if marker is not None else "" for marker in markers]
+        if all(names) and len(set(names)) > 1:
+            for marker, name in zip(filter(None, markers), names, strict=True):
+                marker.insert_before(f" {name} ")
+
+
+def _find_marker(item: LexborNode) -> LexborNode | None:
+    """Return the icon with which a list item begins."""
+    for node in islice(item.traverse(include_text=True), _MOST_NODES):
+        if node.tag in ("i", "svg"):
+            return node
+        if node.tag == "-text" and (node.text_content or "").strip():
+            break
+    return None
+
+
+def _write_symbols(tree: LexborHTMLParser) -> None:
+    """Replace the letters in Wingdings, as programs such as Word write them, by their symbols.
+
+    The first typeface counts; Wingdings 2 and 3 have other symbols.
+    """
+    for node in tree.css(_SYMBOLS)[:_MOST]:
+        face = (node.attributes.get("face") or "").partition(",")[0].strip("\"' ").lower()
+        if face != "wingdings" and not _WINGDINGS.search(node.attributes.get("style") or ""):
+            continue
+        for text in [part for part in node.iter(include_text=True) if part.tag == "-text"]:
+            text.replace_with(replace_symbols(text.text_content or "", "Wingdings"))
 
 
 def _find_cell(node: LexborNode) -> LexborNode | None:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from unicodedata import bidirectional
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -10,7 +11,7 @@ from knowledge.documents.markup.appearance import (
     appearance_inside,
     compute_styles,
 )
-from knowledge.documents.markup.controls import find_controlled
+from knowledge.documents.markup.controls import find_button, find_controlled
 from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
@@ -47,6 +48,7 @@ _NOT_READ = "pages, recordings and programs inside a page are not read"
 _NOT_APPLIED = "comparing it with all elements takes too long, so text that it hides is shown"
 _NO_SIZE = ("0", "1")
 _LEAST_WORDS = 5
+_MIRRORED = str.maketrans("()[]{}<>", ")(][}{><")
 _LONGEST_NAME = 100
 
 
@@ -89,7 +91,10 @@ class _Removal:
         panels, self._panels = self._panels, []
         controlled = find_controlled(self._tree) if panels else set()
         for panel, outer in panels:
-            if _has_tab(panel) or panel.attributes.get("id") in controlled:
+            button = find_button(panel)
+            if button is not None:
+                button.attrs["aria-expanded"] = "false"
+            if button or _has_tab(panel) or panel.attributes.get("id") in controlled:
                 for child in panel.iter(include_text=True):
                     self.walk(child, outer)
             else:
@@ -127,6 +132,8 @@ class _Removal:
     def _set_apart(self, node: LexborNode, styles: Declarations) -> None:
         """Separate the text of an element that is set apart from the text around it."""
         display = styles.get("display", "inline")
+        if styles.get("unicode-bidi", "").endswith("override"):
+            _put_in_order(node, styles.get("direction"))
         if node.tag == "svg":
             self.left_out.add("drawing", "only the text of drawings (SVG) is read")
         elif node.tag == "tspan" and "x" in node.attributes and _LINES & set(node.attributes):
@@ -184,7 +191,7 @@ class _Removal:
         if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
             self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
         is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
-        if is_panel and len(self._panels) < _MOST_PANELS:
+        if (is_panel or find_button(node) is not None) and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:
             hidden.append(node)
@@ -219,6 +226,16 @@ def remove_hidden(
 
 def _make_break() -> LexborNode:
     return LexborHTMLParser("<br>").css("br")[0]
+
+
+def _put_in_order(node: LexborNode, direction: str | None) -> None:
+    """Reverse letters that are shown against their direction, as people read them."""
+    text = node.text()
+    is_right_to_left = any(bidirectional(letter) in ("R", "AL") for letter in text)
+    if is_right_to_left is not (direction == "rtl"):
+        for part in list(node.iter(include_text=True)):
+            part.decompose()
+        node.insert_child(text[::-1].translate(_MIRRORED))
 
 
 def _separate(node: LexborNode) -> None:

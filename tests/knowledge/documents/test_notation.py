@@ -33,6 +33,14 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("<math><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac></math>", "binom(n, k)"),
         ('a <span style="display:none"><math><mn>7</mn></math></span><img src="a" alt="7"> b',
          "a 7 b"),
+        ("is<math display=block><mn>7</mn></math>now", "is 7 now"),
+        ("a <mjx-container><mjx-math><mjx-c>8</mjx-c></mjx-math><mjx-assistive-mml><math><mi>x</mi>"
+         "<mo>=</mo><mn>8</mn></math></mjx-assistive-mml></mjx-container> b", "a x=8 b"),
+        ("<mjx-container><mjx-math data-latex='10^6'><mjx-msup>10<mjx-script>6</mjx-script>"
+         "</mjx-msup></mjx-math></mjx-container> b", "$10^6$ b"),
+        ("<bdo dir=rtl>7) <b>kg</b></bdo> and <bdo dir=ltr>5 כוס</bdo>",
+         "gk (7 and סוכ 5"),
+        ("<span style='unicode-bidi:bidi-override;direction:rtl'>ed.a@b</span>", "b@a.de"),
     ],
 )  # fmt: skip
 def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(
@@ -41,6 +49,14 @@ def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(
     assert html.read(f"<p>{markup}</p>".encode(), "a.html").content == shown
     table = f"<table><tr><td>{markup}</td><td>b</td></tr></table>"
     assert f"| {shown} | b |" in html.read(table.encode(), "a.html").content
+
+
+def test_a_formula_that_a_page_only_draws_is_reported() -> None:
+    drawn = "10<mjx-script>6</mjx-script>"
+    page = html.read(f"<p>Dose<mjx-container>{drawn}</mjx-container>.".encode(), "a.html")
+
+    assert page.content == "Dose."
+    assert [(part.what, part.count) for part in page.left_out] == [("formula", 1)]
 
 
 def test_a_digit_behind_an_exponent_does_not_become_a_part_of_it() -> None:
