@@ -5,6 +5,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from knowledge.documents.markup.ancestors import list_ancestors
 from knowledge.documents.page import LeftOut
 from knowledge.documents.symbols import replace_symbols
 
@@ -22,6 +23,7 @@ _WINGDINGS = re.compile(
 _ICONS = "td :is(svg, i, span, img, [role=img])"
 _PHRASED = "b bdi del em i img ins s small span strong sub sup svg"
 _PHRASES = frozenset(_PHRASED.split())
+_PANELS = frozenset({"div", "section", "article", "p", "ul", "ol", "dl", "table"})
 _SPOKEN_IN_CELLS = "td :is([class*=sr-only], [class*=visually], [class*=screen-reader])"
 _READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
 _ICON_FONT = re.compile(r"icon|katex")
@@ -34,6 +36,9 @@ _MOST_NODES = 50
 _LONGEST_LABEL = 200
 _TYPED = frozenset({"", "text", "number", "email", "tel", "url", "date", "time", "month", "week"})
 _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
+# Check boxes in exports of Notion.
+_BOXES = ".checkbox-on, .checkbox-off"
+_BOX, _EMPTY_BOX = "\u2612", "\u2610"
 _CHECKED = frozenset({"checkbox", "radio"})
 
 
@@ -65,7 +70,7 @@ def find_button(panel: LexborNode) -> LexborNode | None:
     """Return the labelled button directly above an element, which scripts expand."""
     button = _find_beside(panel, is_next=False)
     is_label = button is not None and button.tag == "button" and bool(_read_start(button))
-    return button if is_label and panel.tag not in _PHRASES else None
+    return button if is_label and panel.tag in _PANELS else None
 
 
 def place_tabs(tree: LexborHTMLParser) -> None:
@@ -105,6 +110,8 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.replace_with(f" {value} ")
         else:
             field.decompose()
+    for box in tree.css(_BOXES):
+        box.replace_with(_BOX if "checkbox-on" in _read_class(box) else _EMPTY_BOX)
 
 
 def _write_formulas(tree: LexborHTMLParser) -> int:
@@ -216,9 +223,7 @@ def _write_symbols(tree: LexborHTMLParser) -> None:
 
 def _find_cell(node: LexborNode) -> LexborNode | None:
     """Return the table cell in which an element is, or None."""
-    around = node.parent
-    while around is not None and around.tag not in ("td", "table"):
-        around = around.parent
+    around = next((part for part in list_ancestors(node) if part.tag in ("td", "table")), None)
     return around if around is not None and around.tag == "td" else None
 
 
@@ -315,6 +320,6 @@ def _find_value(field: LexborNode, *, is_labelled: bool) -> str:
         return field.text(strip=True) or "/".join(stated)
     kind = (field.attributes.get("type") or "").lower()
     if kind in _CHECKED:
-        mark = "\u2612" if "checked" in field.attributes else "\u2610"
+        mark = _BOX if "checked" in field.attributes else _EMPTY_BOX
         return mark if is_labelled else ""
     return (field.attributes.get("value") or "") if kind in _TYPED else ""

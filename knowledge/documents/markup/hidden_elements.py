@@ -6,6 +6,7 @@ from unicodedata import bidirectional
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from knowledge.documents.markup.ancestors import list_ancestors
 from knowledge.documents.markup.appearance import (
     Appearance,
     appearance_inside,
@@ -287,12 +288,7 @@ def _stands_for_formula(node: LexborNode) -> bool:
 
 def _has_tab(panel: LexborNode) -> bool:
     """Return whether the page shows a tab for each panel near this one."""
-    around = panel.parent
-    for _ in range(_TABS_AROUND):
-        if around is None:
-            return False
-        tabs = sum(1 for tab in around.css("[role=tab]") if tab.text(strip=True))
-        if tabs:
+    for around in list_ancestors(panel, _TABS_AROUND):
+        if tabs := sum(1 for tab in around.css("[role=tab]") if tab.text(strip=True)):
             return tabs >= len(around.css("[role=tabpanel]"))
-        around = around.parent
     return False

@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.front_matter import list_keywords
+from knowledge.documents.markup.ancestors import list_ancestors
 from knowledge.documents.markup.controls import place_tabs, write_form_values, write_signs
 from knowledge.documents.markup.hidden_elements import remove_hidden
 from knowledge.documents.markup.html_tables import is_table, read_rows
@@ -48,6 +49,7 @@ _DEEPEST = 2000
 _LONGEST_ATTRIBUTE = 100_000
 _LONGEST_OUTER_TERM = 40
 _DEEPEST_IN_FIGURE = 4
+_DEEPEST_IN_LINK = 4
 _DEEPEST_IN_FORMULA = 60
 _MOST_AROUND = 20
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
@@ -55,11 +57,11 @@ _SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
 # These end by themselves, or not at all, or are closed in any order.
-_SELF_ENDING = (
-    "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
+_LOOSE = (
+    "area base br col embed hr img input link meta param source track wbr p li dt dd td th tr "
+    "tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 )
-_LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
-_UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
+_UNCOUNTED = frozenset(_LOOSE.split())
 _CHARSET = re.compile(
     rb"<(?:meta[^<>]{0,200}charset|\?xml[^<>]{0,200}encoding)=[\"']?([\w:.-]{1,40})", re.IGNORECASE
 )
@@ -356,12 +358,9 @@ def find_pictures(node: LexborNode) -> Iterator[Picture]:
     A picture embedded in its URL is decoded; pictures are never fetched.
     """
     address = (node.attributes.get("src") or "").strip()
-    figure, caption = node.parent, None
-    for _ in range(_DEEPEST_IN_FIGURE):
-        if figure is not None and figure.tag == "figure":
-            caption = figure.css_first("figcaption")
-            break
-        figure = figure.parent if figure is not None else None
+    around = list_ancestors(node, _DEEPEST_IN_FIGURE)
+    figure = next((part for part in around if part.tag == "figure"), None)
+    caption = figure.css_first("figcaption") if figure is not None else None
     stated = caption.text() if caption is not None else node.attributes.get("alt")
     name = " ".join((stated or "").split())
     inline = _INLINE_PICTURE.match(address)
@@ -393,7 +392,9 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
 
 
 def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
-    writer = BlockWriter(has_tables=has_tables, is_struck=_is_in_struck(root))
+    # Such as the row of a cell.
+    is_struck = any(map(_is_struck, list_ancestors(root, _MOST_AROUND)))
+    writer = BlockWriter(has_tables=has_tables, is_struck=is_struck)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -437,9 +438,9 @@ def _find_script(node: LexborNode) -> Script | None:
     script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script
-    link = node if node.tag == "a" else node.css_first("a[href]") or node.parent
-    address = (link.attributes.get("href") or "") if link is not None and link.tag == "a" else ""
-    return Script.NOTE if "#" in address else script
+    parts = (node, node.css_first("a[href]"), *list_ancestors(node, _DEEPEST_IN_LINK))
+    links = (part.attributes for part in parts if part is not None and part.tag == "a")
+    return Script.NOTE if any("#" in (link.get("href") or "") for link in links) else script
 
 
 def _list_roles(node: LexborNode) -> Iterator[str]:
@@ -453,16 +454,6 @@ def _is_struck(node: LexborNode) -> bool:
     if node.tag in _STRUCK or "text-decoration" in style:
         return node.tag in _STRUCK or STRUCK in style
     return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
-
-
-def _is_in_struck(node: LexborNode) -> bool:
-    """Return whether an element around this one, such as the row of a cell, strikes it out."""
-    around = node.parent
-    for _ in range(_MOST_AROUND):
-        if around is None or _is_struck(around):
-            return around is not None
-        around = around.parent
-    return False
 
 
 def _mark_task(item: LexborNode) -> str:
@@ -492,8 +483,8 @@ def _read_lines(top: LexborNode) -> str:
 
 def _identifier(node: LexborNode) -> str | None:
     attributes = node.attributes
-    stated = attributes.get("id") or (attributes.get("name") if node.tag == "a" else None)
-    return stated if stated and not any(character.isspace() for character in stated) else None
+    stated = attributes.get("id") or (attributes.get("name") if node.tag == "a" else None) or ""
+    return stated if stated.split() == [stated] else None
 
 
 def _code(node: LexborNode) -> Block | None:

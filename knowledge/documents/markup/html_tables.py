@@ -84,14 +84,15 @@ def _find_kind(node: LexborNode) -> str:
 
 def _is_layout(table: LexborNode) -> bool:
     """Return whether a table arranges sections or tables: its role says so, it has one column, or
-    it has no headers, and tables beside each other in a row.
+    it has no headers, and tables beside each other in a row, or headings in its only row.
     """
     if not any(part.mem_id != table.mem_id for part in table.css(_ARRANGED)[:2]):
         return False
     rows = _list_rows(table)
     is_column = all(len(cells) < 2 for cells in rows)
     has_header = any(cell.tag == "th" for cell in chain(*rows))
+    top = "table" if len(rows) > 1 else _ARRANGED
     has_cards = not has_header and any(
-        sum(cell.css_first("table") is not None for cell in cells) > 1 for cells in rows
+        sum(cell.css_first(top) is not None for cell in cells) > 1 for cells in rows
     )
     return is_column or has_cards or table.attributes.get("role") in ("presentation", "none")

@@ -530,6 +530,10 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
             "## Prices\n\n|  |  |\n|---|---|\n| Adults | 5.40 |\n| Children | 2.70 |\n\nOpen daily",
         ),
         (
+            "<table><tr><td><h4>Ship to</h4>Oak St 5<td><h4>Bill to</h4>Elm St 6</table>",
+            "#### Ship to\n\nOak St 5\n\n#### Bill to\n\nElm St 6",
+        ),
+        (
             "<table><tr><td>Fees<tr><td><table><tr><td>Net<td>4</table></table>",
             "Fees\n\n|  |  |\n|---|---|\n| Net | 4 |",
         ),
