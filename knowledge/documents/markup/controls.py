@@ -1,11 +1,11 @@
 """Converts controls and symbols to text: labels of tabs, values of forms, names of icons."""
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from knowledge.documents.markup.ancestors import list_ancestors
 from knowledge.documents.page import LeftOut
 from knowledge.documents.symbols import replace_symbols
 
@@ -33,8 +33,10 @@ _UNNAMED = "\0"
 _EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s\x00-\x7f]{1,20}")
 _MOST = 2000
 _MOST_NODES = 50
+_MOST_AROUND = 20
 _LONGEST_LABEL = 200
-_TYPED = frozenset({"", "text", "number", "email", "tel", "url", "date", "time", "month", "week"})
+_FIELDS = " text search number email tel url date time month week datetime-local"
+_TYPED = frozenset(_FIELDS.split(" "))
 _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
 # Check boxes in exports of Notion.
 _BOXES = ".checkbox-on, .checkbox-off"
@@ -59,6 +61,15 @@ def write_signs(tree: LexborHTMLParser) -> tuple[LeftOut, ...]:
     return tuple(part for part in counted if part.count)
 
 
+def list_ancestors(node: LexborNode) -> Iterator[LexborNode]:
+    """Yield the nearest elements around an element, the innermost first."""
+    around = node.parent
+    for _ in range(_MOST_AROUND):
+        if around is not None:
+            yield around
+            around = around.parent
+
+
 def find_controlled(tree: LexborHTMLParser) -> set[str]:
     """Return the ids of the elements that a labelled control expands."""
     labelled = filter(_read_start, tree.css(_CONTROLS)[:_MOST])
@@ -73,6 +84,31 @@ def find_button(panel: LexborNode) -> LexborNode | None:
     return button if is_label and panel.tag in _PANELS else None
 
 
+def pair_by_place(tree: LexborHTMLParser) -> dict[int, LexborNode]:
+    """Return the panel of each tab, by its id in memory, where lists of tabs, or of the labels of
+    radio buttons outside of forms, are followed by as many panels.
+    """
+    pairs: dict[int, LexborNode] = {}
+    choices: dict[int, list[LexborNode]] = {}
+    for label in tree.css(_CHOICES)[:_MOST]:
+        choices.setdefault(label.parent.mem_id if label.parent else 0, []).append(label)
+    for labels in choices.values():
+        below = _find_beside(labels[0].parent, is_next=True) if labels[0].parent else None
+        shown = list(below.iter()) if below is not None else []
+        if len(labels) == len(shown) > 1:
+            pairs.update((label.mem_id, panel) for label, panel in zip(labels, shown, strict=True))
+    tabs: list[LexborNode] = []
+    panels: list[LexborNode] = []
+    for node in (*tree.css("[role=tablist], [role=tab], [role=tabpanel]")[: 3 * _MOST], None):
+        if node is None or node.attributes["role"] == "tablist":
+            if len(tabs) == len(panels):
+                pairs.update((tab.mem_id, panel) for tab, panel in zip(tabs, panels, strict=True))
+            tabs, panels = [], []
+        else:
+            (tabs if node.attributes["role"] == "tab" else panels).append(node)
+    return pairs
+
+
 def place_tabs(tree: LexborHTMLParser) -> None:
     """Insert the label of each tab above its panel, and remove the tabs."""
     tabs = tree.css(f"{_TABS}, {_CHOICES}")[:_MOST]
@@ -83,7 +119,7 @@ def place_tabs(tree: LexborHTMLParser) -> None:
                 panels.setdefault(f"{name} {stated}", panel)
     placed: list[LexborNode] = []
     labelled: set[tuple[int, str]] = set()
-    by_place = _pair_by_place(tree)
+    by_place = pair_by_place(tree)
     for tab in tabs:
         names = [f"id {name}" for name in _list_targets(tab)]
         names.append(f"aria-labelledby {tab.attributes.get('id')}")
@@ -187,25 +223,13 @@ def _name_icons(tree: LexborHTMLParser) -> int:
 
 
 def _name_markers(tree: LexborHTMLParser) -> None:
-    """Write the names of the icons before the items of a list if they differ, such as those of a
-    check mark and a cross.
-    """
-    for around in tree.css("ul")[:_MOST]:
-        markers = [_find_marker(item) for item in around.iter() if item.tag == "li"]
+    """Name the icons of list items if they differ, such as a check mark and a cross."""
+    for around in tree.css("ul:not(:has(ul))")[:_MOST]:
+        markers = [item.css_first("i, svg") for item in around.iter() if item.tag == "li"]
         names = [_find_name(marker) if marker is not None else "" for marker in markers]
         if all(names) and len(set(names)) > 1:
             for marker, name in zip(filter(None, markers), names, strict=True):
                 marker.insert_before(f" {name} ")
-
-
-def _find_marker(item: LexborNode) -> LexborNode | None:
-    """Return the icon with which a list item begins."""
-    for node in islice(item.traverse(include_text=True), _MOST_NODES):
-        if node.tag in ("i", "svg"):
-            return node
-        if node.tag == "-text" and (node.text_content or "").strip():
-            break
-    return None
 
 
 def _write_symbols(tree: LexborHTMLParser) -> None:
@@ -225,31 +249,6 @@ def _find_cell(node: LexborNode) -> LexborNode | None:
     """Return the table cell in which an element is, or None."""
     around = next((part for part in list_ancestors(node) if part.tag in ("td", "table")), None)
     return around if around is not None and around.tag == "td" else None
-
-
-def _pair_by_place(tree: LexborHTMLParser) -> dict[int, LexborNode]:
-    """Return the panel of each tab, by its id in memory, where lists of tabs, or of the labels of
-    radio buttons outside of forms, are followed by as many panels.
-    """
-    pairs: dict[int, LexborNode] = {}
-    choices: dict[int, list[LexborNode]] = {}
-    for label in tree.css(_CHOICES)[:_MOST]:
-        choices.setdefault(label.parent.mem_id if label.parent else 0, []).append(label)
-    for labels in choices.values():
-        below = _find_beside(labels[0].parent, is_next=True) if labels[0].parent else None
-        shown = list(below.iter()) if below is not None else []
-        if len(labels) == len(shown) > 1:
-            pairs.update((label.mem_id, panel) for label, panel in zip(labels, shown, strict=True))
-    tabs: list[LexborNode] = []
-    panels: list[LexborNode] = []
-    for node in (*tree.css("[role=tablist], [role=tab], [role=tabpanel]")[: 3 * _MOST], None):
-        if node is None or node.attributes["role"] == "tablist":
-            if len(tabs) == len(panels):
-                pairs.update((tab.mem_id, panel) for tab, panel in zip(tabs, panels, strict=True))
-            tabs, panels = [], []
-        else:
-            (tabs if node.attributes["role"] == "tab" else panels).append(node)
-    return pairs
 
 
 def _read_start(node: LexborNode) -> str:
@@ -313,7 +312,8 @@ def _find_value(field: LexborNode, *, is_labelled: bool) -> str:
     if field.tag == "textarea":
         return field.text()
     if field.tag == "select":
-        options = field.css("option[selected]") or field.css("option")[:1]
+        first = field.css("option")[: "multiple" not in field.attributes]
+        options = field.css("option[selected]") or first
         return ", ".join(option.text(strip=True) for option in options)
     if field.tag in ("meter", "progress"):
         stated = filter(None, (field.attributes.get(name) for name in ("value", "max")))

@@ -6,13 +6,12 @@ from unicodedata import bidirectional
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from knowledge.documents.markup.ancestors import list_ancestors
 from knowledge.documents.markup.appearance import (
     Appearance,
     appearance_inside,
     compute_styles,
 )
-from knowledge.documents.markup.controls import find_button, find_controlled
+from knowledge.documents.markup.controls import find_button, find_controlled, pair_by_place
 from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
@@ -31,7 +30,6 @@ _LINES = {"y", "dy"}
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
-_TABS_AROUND = 3
 _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 _DRAWN_TEXT = "text, foreignObject"
@@ -91,11 +89,13 @@ class _Removal:
         """Process the panels whose tabs still exist after hidden tabs have been removed."""
         panels, self._panels = self._panels, []
         controlled = find_controlled(self._tree) if panels else set()
+        paired = {panel.mem_id for panel in pair_by_place(self._tree).values()} if panels else ()
         for panel, outer in panels:
             button = find_button(panel)
             if button is not None:
                 button.attrs["aria-expanded"] = "false"
-            if button or _has_tab(panel) or panel.attributes.get("id") in controlled:
+            is_open = panel.mem_id in paired or panel.attributes.get("id") in controlled
+            if button or is_open:
                 for child in panel.iter(include_text=True):
                     self.walk(child, outer)
             else:
@@ -284,11 +284,3 @@ def _stands_for_formula(node: LexborNode) -> bool:
     return any(
         part.tag == "img" or part.attributes.get("aria-hidden") for part in node.parent.iter()
     )
-
-
-def _has_tab(panel: LexborNode) -> bool:
-    """Return whether the page shows a tab for each panel near this one."""
-    for around in list_ancestors(panel, _TABS_AROUND):
-        if tabs := sum(1 for tab in around.css("[role=tab]") if tab.text(strip=True)):
-            return tabs >= len(around.css("[role=tabpanel]"))
-    return False

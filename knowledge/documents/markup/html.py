@@ -5,15 +5,19 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.front_matter import list_keywords
-from knowledge.documents.markup.ancestors import list_ancestors
-from knowledge.documents.markup.controls import place_tabs, write_form_values, write_signs
+from knowledge.documents.markup.controls import (
+    list_ancestors,
+    place_tabs,
+    write_form_values,
+    write_signs,
+)
 from knowledge.documents.markup.hidden_elements import remove_hidden
 from knowledge.documents.markup.html_tables import is_table, read_rows
 from knowledge.documents.markup.main_part import find_main_part, remove_elements
@@ -48,10 +52,7 @@ _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _LONGEST_ATTRIBUTE = 100_000
 _LONGEST_OUTER_TERM = 40
-_DEEPEST_IN_FIGURE = 4
-_DEEPEST_IN_LINK = 4
 _DEEPEST_IN_FORMULA = 60
-_MOST_AROUND = 20
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
 _MOST_LINKS = 5000
@@ -81,16 +82,9 @@ _SOFT_HYPHEN = "\xad"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
 _VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
 _STRUCK = frozenset({"s", "strike", "del"})
+# What code has besides its letters.
+_MARKED = "br, sub, sup, s, strike, del"
 _STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """The visible content of an HTML fragment, its links to the web, and what was left out."""
-
-    blocks: tuple[Block, ...]
-    links: tuple[tuple[str, str], ...]
-    left_out: tuple[LeftOut, ...]
 
 
 class BlockWriter:
@@ -136,7 +130,7 @@ class BlockWriter:
         elif tag == "math":
             space = " " if node.attributes.get("display") == "block" else ""
             self._text.append(Span(f"{space}{write_formula(_read_formula(node))}{space}"))
-        elif tag == "code" and node.css_first("a") is None:
+        elif tag == "code" and node.css_first(f"a, {_MARKED}") is None:
             code = Span(_write_span(node.text()), is_struck=self._struck > 0, is_code=True)
             self._text.append(code)
             self._is_link = self._is_link and self._links > 0
@@ -315,13 +309,13 @@ def read(
     )
 
 
-def read_fragment(markup: str) -> Fragment:
-    """Return the content of an HTML fragment that is a document as a whole, without a surrounding
-    website.
+def read_fragment(markup: str) -> Page:
+    """Return the page of an HTML fragment that is a document as a whole, without a surrounding
+    website; only its blocks, links and left-out content are stated.
     """
     tree, left_out = _parse(markup)
     blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
-    return Fragment(blocks, tuple(_list_web_links(tree)), left_out)
+    return Page("", "", blocks, links=tuple(_list_web_links(tree)), left_out=left_out)
 
 
 def find_charset(data: bytes) -> str | None:
@@ -358,8 +352,7 @@ def find_pictures(node: LexborNode) -> Iterator[Picture]:
     A picture embedded in its URL is decoded; pictures are never fetched.
     """
     address = (node.attributes.get("src") or "").strip()
-    around = list_ancestors(node, _DEEPEST_IN_FIGURE)
-    figure = next((part for part in around if part.tag == "figure"), None)
+    figure = next((part for part in list_ancestors(node) if part.tag == "figure"), None)
     caption = figure.css_first("figcaption") if figure is not None else None
     stated = caption.text() if caption is not None else node.attributes.get("alt")
     name = " ".join((stated or "").split())
@@ -393,7 +386,7 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
 
 def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
     # Such as the row of a cell.
-    is_struck = any(map(_is_struck, list_ancestors(root, _MOST_AROUND)))
+    is_struck = any(map(_is_struck, list_ancestors(root)))
     writer = BlockWriter(has_tables=has_tables, is_struck=is_struck)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
@@ -438,7 +431,7 @@ def _find_script(node: LexborNode) -> Script | None:
     script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
     if script is not Script.RAISED:
         return script
-    parts = (node, node.css_first("a[href]"), *list_ancestors(node, _DEEPEST_IN_LINK))
+    parts = (node, node.css_first("a[href]"), *list_ancestors(node))
     links = (part.attributes for part in parts if part is not None and part.tag == "a")
     return Script.NOTE if any("#" in (link.get("href") or "") for link in links) else script
 
@@ -468,6 +461,11 @@ def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     if depth > _DEEPEST_IN_FORMULA or (node.tag or "").startswith("annotation"):
         return Formula("mrow")
     parts = tuple(_read_formula(child, depth + 1) for child in node.iter() if child.is_element_node)
+    if node.tag == "mmultiscripts":
+        names = [part.name for part in parts]
+        at = names.index("mprescripts") if "mprescripts" in names else len(parts)
+        before = Formula("msubsup", parts=(Formula("mrow"), *parts[at + 1 :][:2]))
+        return Formula("mrow", parts=(before, Formula("msubsup", parts=parts[:at][:3])))
     has_no_line = (node.attributes.get("linethickness") or "").startswith("0")
     name = "binomial" if node.tag == "mfrac" and has_no_line else node.tag or ""
     return Formula(name, "" if parts else node.text(), parts)
@@ -488,8 +486,10 @@ def _identifier(node: LexborNode) -> str | None:
 
 
 def _code(node: LexborNode) -> Block | None:
-    for line_break in node.css("br"):
-        line_break.replace_with("\n")
+    for part in reversed(node.css(_MARKED)):
+        script, is_struck = _find_script(part) or Script.LINE, _is_struck(part)
+        written = join_spans([Span(part.text(), script, is_struck)])
+        part.replace_with("\n" if part.tag == "br" else written)
     text = node.text().strip("\n")
     if not text.strip():
         return None

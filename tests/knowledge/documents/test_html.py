@@ -110,6 +110,10 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          "Size: 3 cm\n\nSize: 4 cm\n\nLinux, x86: 5 GB\n\n```\nrun\n```\n\nLinux, x86: 6 GB\n\n"
          "Linux, ARM: 7 GB\n\n8 GB"),
         ("<pre><code><span>a</span><br><span>  b</span><br></code></pre>", "```\na\n  b\n```"),
+        ('<p>Size <select multiple><option>S</select> from <input type="datetime-local" '
+         'value="2024-03-05T10:00"></p>', "Size from 2024-03-05T10:00"),
+        ("<pre>x = 10<sup>6</sup>\n<del>5\n6</del> 7</pre>",
+         "```\nx = 10^6\n~~5~~\n~~6~~ 7\n```"),
         ('<ul role="tablist"><li role="tab" data-bs-toggle="tab" data-bs-target="#w">Mac</li></ul>'
          '<b role="tab" aria-controls="w">Mac</b><div id="w" role="tabpanel">Folder D3.</div>',
          "Mac\n\nFolder D3."),

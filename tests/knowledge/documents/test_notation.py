@@ -34,6 +34,9 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("<math><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac></math>", "binom(n, k)"),
         ('a <span style="display:none"><math><mn>7</mn></math></span><img src="a" alt="7"> b',
          "a 7 b"),
+        ("<code>10<sup>6</sup> <s>5</s></code>", "10^6 ~~5~~"),
+        ("<math><mmultiscripts><mi>U</mi><mn>2</mn><none/><mprescripts/><mn>92</mn><mn>238</mn>"
+         "</mmultiscripts></math>", "_92^238 U_2"),
         ("is<math display=block><mn>7</mn></math>now", "is 7 now"),
         ("a <mjx-container><mjx-math><mjx-c>8</mjx-c></mjx-math><mjx-assistive-mml><math><mi>x</mi>"
          "<mo>=</mo><mn>8</mn></math></mjx-assistive-mml></mjx-container> b", "a x=8 b"),
