@@ -343,14 +343,10 @@ _LIMITS = {
     "default": "default `{}`",
     "example": "for example `{}`",
 }
-# Flags up to OpenAPI 3.0, limits of their own since 3.1.
-_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 _FLAGS = {
-    "nullable": "or null",
-    "readOnly": "only in responses",
-    "writeOnly": "only in requests",
+    "nullable": "or null", "readOnly": "only in responses", "writeOnly": "only in requests",
     "deprecated": "deprecated",
-}
+}  # fmt: skip
 
 
 def name_type(references: References, schema: Value) -> str:
@@ -410,7 +406,8 @@ def _name_kind(references: References, schema: Value, items: Value) -> str:
 
 def _list_limits(schema: Value) -> Iterator[str]:
     limits = dict(schema)
-    for limit, exclusive in _EXCLUSIVE.items():
+    # A flag up to OpenAPI 3.0, a limit since 3.1.
+    for limit, exclusive in ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"):
         if isinstance(limits.get(exclusive), bool):
             limits[exclusive] = limits.pop(limit, None) if limits[exclusive] else None
     for key, words in _LIMITS.items():

@@ -9,6 +9,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.page import LeftOut
 from knowledge.documents.symbols import replace_symbols
 
+_PHRASED = "abbr b bdi bdo cite del em font i ins mark q s samp small span strong sub sup time u"
+PHRASES = frozenset(_PHRASED.split())
+"""Elements of text in a line, except links and labels."""
 _CONTROLS = "[aria-controls], [data-bs-target], [data-target], [data-bs-toggle], [data-toggle]"
 _TABS = ":is([role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill])"
 _CHOICES = ":is(:not(form) > [type=radio] ~ label[for], [type=radio] ~ * > label[for])"
@@ -21,8 +24,7 @@ _WINGDINGS = re.compile(
     re.IGNORECASE,
 )
 _ICONS = "td :is(svg, i, span, img, [role=img])"
-_PHRASED = "b bdi del em i img ins s small span strong sub sup svg"
-_PHRASES = frozenset(_PHRASED.split())
+_SIGNS = PHRASES.union(("img", "svg"))
 _PANELS = frozenset({"div", "section", "article", "p", "ul", "ol", "dl", "table"})
 _SPOKEN_IN_CELLS = "td :is([class*=sr-only], [class*=visually], [class*=screen-reader])"
 _READ_ALOUD = re.compile(r"sr-only|visually-?hidden|screen-reader|off-?screen")
@@ -38,8 +40,9 @@ _LONGEST_LABEL = 200
 _FIELDS = " text search number email tel url date time month week datetime-local"
 _TYPED = frozenset(_FIELDS.split(" "))
 _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
-# Check boxes in exports of Notion.
+# In exports of Notion and Confluence.
 _BOXES = ".checkbox-on, .checkbox-off"
+_TASKS = ".inline-task-list > li"
 _BOX, _EMPTY_BOX = "\u2612", "\u2610"
 _CHECKED = frozenset({"checkbox", "radio"})
 
@@ -148,6 +151,9 @@ def write_form_values(tree: LexborHTMLParser) -> None:
             field.decompose()
     for box in tree.css(_BOXES):
         box.replace_with(_BOX if "checkbox-on" in _read_class(box) else _EMPTY_BOX)
+    for text in filter(None, (task.first_child for task in tree.css(_TASKS))):
+        is_done = text.parent is not None and "checked" in _read_class(text.parent).split()
+        text.insert_before(f"{_BOX if is_done else _EMPTY_BOX} ")
 
 
 def _write_formulas(tree: LexborHTMLParser) -> int:
@@ -170,7 +176,7 @@ def _write_formulas(tree: LexborHTMLParser) -> int:
 def _show_spoken(tree: LexborHTMLParser) -> None:
     """Show text that screen readers do not read, or the text beside it that only they read."""
     for node in tree.css("[aria-hidden=true]")[:_MOST]:
-        if node.tag not in _PHRASES or (node.parent and node.parent.tag in ("a", "button")):
+        if node.tag not in _SIGNS or (node.parent and node.parent.tag in ("a", "button")):
             continue
         text = _read_start(node)
         found = (_find_beside(node, is_next=is_next) for is_next in (True, False))
@@ -214,7 +220,7 @@ def _name_icons(tree: LexborHTMLParser) -> int:
         if cell is None:
             continue
         text, name = cells.setdefault(cell.mem_id, _read_start(cell)), _find_name(icon)
-        if text in ("", _read_title(icon), name):
+        if text in ("", name):
             is_drawn = icon.tag in ("i", "svg")
             cells[cell.mem_id] = name or (_UNNAMED if is_drawn else "")
             if name:
@@ -258,14 +264,9 @@ def _read_start(node: LexborNode) -> str:
     return " ".join("".join(texts).split())[:_LONGEST_LABEL]
 
 
-def _read_title(icon: LexborNode) -> str:
-    title = icon.css_first("title") if icon.tag == "svg" else None
-    return _read_start(title) if title is not None else ""
-
-
 def _find_name(icon: LexborNode) -> str:
     stated = [icon.attributes.get(name) for name in ("aria-label", "alt", "title")]
-    stated += (_read_title(icon), _find_shape(icon))
+    stated += [*map(_read_start, icon.css("title")[:1]), _find_shape(icon)]
     return " ".join(next(filter(None, stated), "").split())[:_LONGEST_LABEL]
 
 

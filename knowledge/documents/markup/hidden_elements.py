@@ -11,7 +11,12 @@ from knowledge.documents.markup.appearance import (
     appearance_inside,
     compute_styles,
 )
-from knowledge.documents.markup.controls import find_button, find_controlled, pair_by_place
+from knowledge.documents.markup.controls import (
+    PHRASES,
+    find_button,
+    find_controlled,
+    pair_by_place,
+)
 from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
@@ -35,8 +40,7 @@ _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 _DRAWN_TEXT = "text, foreignObject"
 _FLEXIBLE = ("flex", "grid", "inline-flex", "inline-grid")
 _BLOCKS = ("block", "flex", "grid", "list-item", "table")
-_PHRASES = "a abbr b bdi bdo cite em font i ins label mark q s samp small span strong time u"
-_INLINE = frozenset(_PHRASES.split())
+_INLINE = PHRASES.union(("a", "label"))
 _BEGINS = re.compile(r"[.,;:!?)\]}>\u201d]")
 _ENDS = re.compile(r"[(\[{<\u201c]\Z")
 _NOT_ZERO = re.compile(r"[1-9]")

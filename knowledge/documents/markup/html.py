@@ -21,7 +21,7 @@ from knowledge.documents.markup.controls import (
 from knowledge.documents.markup.hidden_elements import remove_hidden
 from knowledge.documents.markup.html_tables import is_table, read_rows
 from knowledge.documents.markup.main_part import find_main_part, remove_elements
-from knowledge.documents.markup.style_sheets import STRUCK, FindFile
+from knowledge.documents.markup.style_sheets import STRUCK, FindFile, parse_declarations
 from knowledge.documents.notation import (
     NUMBERINGS,
     Formula,
@@ -80,7 +80,7 @@ _HELD_BREAK = "\x1b"
 _BREAKS_HELD = re.compile(f"(?<![ {_HELD_BREAK}])[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
 _SOFT_HYPHEN = "\xad"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
-_VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
+_ROLES = ("epub:type", "role")
 _STRUCK = frozenset({"s", "strike", "del"})
 # What code has besides its letters.
 _MARKED = "br, sub, sup, s, strike, del"
@@ -213,7 +213,7 @@ class BlockWriter:
         number = read_number(node.attributes.get("value"), before + step)
         self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
-            return _mark_task(node)
+            return "-"
         # docutils states the numbering as a class.
         stated = node.parent.attributes
         names = [part.attributes.get("type") or "" for part in (node, node.parent)]
@@ -290,20 +290,20 @@ def read(
     """
     text, warnings = decode(data, find_charset(data))
     tree, left_out = _parse(_SERVER_CODE.sub("", text), find_file, is_book=is_book)
-    main = find_main_part(tree, is_book=is_book)
-    blocks = tuple(_walk(main.content)) if main.content is not None else ()
+    content, title, crumbs = find_main_part(tree, is_book=is_book)
+    blocks = tuple(_walk(content)) if content is not None else ()
     named = " ".join(clean_text("".join(part.text() for part in tree.css("title")[:1])).split())
     headings = (block.text for block in blocks if block.level == 1)
     return Page(
         source=source,
-        title=main.title or next(headings, named),
+        title=title or next(headings, named),
         blocks=blocks,
-        crumbs=main.crumbs,
+        crumbs=crumbs,
         description=read_attribute(tree, "meta[name=description]", "content"),
         keywords=list_keywords(read_attribute(tree, "meta[name=keywords]", "content")),
         language=read_attribute(tree, "html", "lang") or None,
         url=read_attribute(tree, "link[rel=canonical]", "href") or None,
-        links=tuple(_list_web_links(main.content)) if main.content is not None else (),
+        links=tuple(_list_web_links(content)) if content is not None else (),
         warnings=warnings,
         left_out=left_out,
     )
@@ -422,23 +422,21 @@ def _find_script(node: LexborNode) -> Script | None:
     """Return the vertical position of the text in an element (raised or lowered), or None if it is
     unchanged.
     """
-    if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
+    if node.tag == "a" and any("noteref" in (node.attributes.get(name) or "") for name in _ROLES):
         return Script.NOTE
-    style = (node.attributes.get("style") or "").lower()
+    stated = parse_declarations(node.attributes.get("style") or "").get("vertical-align", "")
     # In blocks and cells, such a style does not raise the text.
     is_block = node.tag in _BREAKS or node.tag in _HEADINGS or node.tag == "li"
-    stated = _VERTICAL.search(style) if "vertical" in style and not is_block else None
-    script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
+    has_style = stated in _SCRIPTS and not is_block
+    script = _SCRIPTS.get(stated if has_style else node.tag or "")
     if script is not Script.RAISED:
         return script
-    parts = (node, node.css_first("a[href]"), *list_ancestors(node))
-    links = (part.attributes for part in parts if part is not None and part.tag == "a")
-    return Script.NOTE if any("#" in (link.get("href") or "") for link in links) else script
-
-
-def _list_roles(node: LexborNode) -> Iterator[str]:
-    """Yield the roles of an element in books and for screen readers."""
-    return (node.attributes.get(name) or "" for name in ("epub:type", "role"))
+    parts = filter(None, (node.css_first("a[href]"), node, *list_ancestors(node)))
+    link = next((part for part in parts if part.tag == "a"), None)
+    # A link with more text than the mark is not that of a footnote.
+    is_mark = link is not None and link.text(strip=True) in node.text(strip=True)
+    address = (link.attributes.get("href") or "") if link is not None else ""
+    return Script.NOTE if is_mark and "#" in address else script
 
 
 def _is_struck(node: LexborNode) -> bool:
@@ -447,14 +445,6 @@ def _is_struck(node: LexborNode) -> bool:
     if node.tag in _STRUCK or "text-decoration" in style:
         return node.tag in _STRUCK or STRUCK in style
     return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
-
-
-def _mark_task(item: LexborNode) -> str:
-    """Return the marker of an item without a number; a task of Confluence is done or open."""
-    around = "" if item.parent is None else item.parent.attributes.get("class") or ""
-    if "inline-task-list" not in around.split():
-        return "-"
-    return "- \u2612" if "checked" in (item.attributes.get("class") or "").split() else "- \u2610"
 
 
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:

@@ -1,7 +1,5 @@
 """Finds the main part of an HTML page, and removes what is around it."""
 
-from dataclasses import dataclass
-
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from knowledge.documents.decoding import clean_text
@@ -15,23 +13,11 @@ _NAVIGATION = ", ".join(
 )
 _LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _MAIN = ("main", "[role=main]", "article")
-# Pages that Confluence exports.
-_CONTENT = "#main-content"
-_TITLE = "#title-text"
-_BREADCRUMBS = "#breadcrumbs li a"
-_FURNITURE = ".toc-macro, .hidden, .expand-control-icon"
+_MainPart = tuple[LexborNode | None, str, tuple[str, ...]]
+"""The element with the content of a page; the title that an export states, and those above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MainPart:
-    """The element with the content of a page; an export states its title and the pages above it."""
-
-    content: LexborNode | None
-    title: str = ""
-    crumbs: tuple[str, ...] = ()
-
-
-def find_main_part(tree: LexborHTMLParser, *, is_book: bool) -> MainPart:
+def find_main_part(tree: LexborHTMLParser, *, is_book: bool) -> _MainPart:
     """Return the main part of a page, for a part of a book the whole of it without navigation."""
     exported = _find_export(tree)
     remove_elements(tree, _NAVIGATION if is_book else _AROUND)
@@ -39,9 +25,9 @@ def find_main_part(tree: LexborHTMLParser, *, is_book: bool) -> MainPart:
     for button in tree.css("button"):
         if button.mem_id not in labels:
             button.decompose()
-    if is_book:
-        return MainPart(tree.body)
-    return MainPart(_find_content(tree)) if exported is None else exported
+    if exported is not None and not is_book:
+        return exported
+    return tree.body if is_book else _find_content(tree), "", ()
 
 
 def remove_elements(top: LexborHTMLParser | LexborNode, selectors: str) -> None:
@@ -51,20 +37,20 @@ def remove_elements(top: LexborHTMLParser | LexborNode, selectors: str) -> None:
         node.decompose()
 
 
-def _find_export(tree: LexborHTMLParser) -> MainPart | None:
-    """Return the main part of an exported page, or None if the page is not an export.
+def _find_export(tree: LexborHTMLParser) -> _MainPart | None:
+    """Return the main part of a page that Confluence exported, or None for other pages.
 
     The export puts the name of the space before the title ("Operations : Backups"), and the path of
     the page, its author, its attachments and its date around the content. These are left out, as is
     the generated list of the page's headings.
     """
-    content, title = tree.css_first(_CONTENT), tree.css_first(_TITLE)
+    content, title = tree.css_first("#main-content"), tree.css_first("#title-text")
     if content is None or title is None:
         return None
-    remove_elements(content, _FURNITURE)
+    remove_elements(content, ".toc-macro")
     stated = _read_line(title)
-    crumbs = map(_read_line, tree.css(_BREADCRUMBS))
-    return MainPart(content, stated.partition(" : ")[2] or stated, tuple(filter(None, crumbs)))
+    crumbs = map(_read_line, tree.css("#breadcrumbs li a"))
+    return content, stated.partition(" : ")[2] or stated, tuple(filter(None, crumbs))
 
 
 def _read_line(node: LexborNode) -> str:

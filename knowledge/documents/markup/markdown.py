@@ -13,6 +13,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
@@ -72,6 +73,10 @@ _UNSHOWN = re.compile(
 
 _TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
 
+_FORMULA_LINE = re.compile(
+    r"[ ]{0,3}(\$\$(?!\$)|\\\[|\\begin\{[a-z]{1,20}\*?\})(?!.*(?:\$\$|\\\]|\\end\{))"
+)
+_MOST_LINES_OF_FORMULA = 100
 # Formulas of KaTeX and MathJax. A dollar sign between words may be an amount or a variable.
 _FORMULA = re.compile(
     r"\$\$(?:[^$`\\]|\\.){1,2000}\$\$"
@@ -230,6 +235,9 @@ def _make_parser(*, is_prose: bool = True) -> MarkdownIt:
     parser.inline.ruler.at("emphasis", _read_emphasis)
     parser.inline.ruler.before("escape", "formula", _read_formula)
     parser.core.ruler.at("inline", _parse_inline)
+    parser.block.ruler.before(
+        "fence", "formula_lines", _read_formula_lines, {"alt": ["paragraph", "list"]}
+    )
     return parser if is_prose else parser.disable(["emphasis", "strikethrough", "image", "link"])
 
 
@@ -255,6 +263,27 @@ def _read_formula(state: StateInline, silent: bool) -> bool:
         state.push("formula", "", 0).content = match[0]
     state.pos = match.end()
     return True
+
+
+def _read_formula_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a formula of several lines as code; its text follows an empty line."""
+    end = min(end, start + _MOST_LINES_OF_FORMULA)
+    lines = state.getLines(start, end, state.blkIndent, False).split("\n")
+    opening = None if state.is_code_block(start) else _FORMULA_LINE.match(lines[0])
+    if opening is None:
+        return False
+    closing = opening[1].replace("[", "]").replace("begin", "end")
+    is_alone = lines[0].strip() == opening[1]
+    for at, line in enumerate(lines[1:], 1):
+        if not (is_alone or (line.strip() and not silent)):
+            break
+        if line.rstrip(" \t\r.,;").endswith(closing):
+            if not silent:
+                token = state.push("fence", "code", 0)
+                token.info, token.content = "math", "\n".join((*lines[: at + 1], ""))
+                state.line = start + at + 1
+            return True
+    return False
 
 
 def _parse_inline(state: StateCore) -> None:

@@ -17,6 +17,7 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("costs 50<sup>1)</sup>", "costs 50[1)]"),
         ('costs 50<sup><a href="#fn1">1</a></sup>', "costs 50[1]"),
         ('costs 50<a href="#fn1"><sup>1</sup></a>', "costs 50[1]"),
+        ('up to <a href="#a">10<sup>6</sup> units</a>', "up to 10^6 units"),
         ('costs 50<a href="#fn1"><i><b><sup>1</sup></b></i></a>', "costs 50[1]"),
         ("<s>400 euros</s> 450 <del>pounds</del> euros", "~~400 euros~~ 450 ~~pounds~~ euros"),
         ("<s>18 m<sup>3</sup>/h</s> 21 m<sup>3</sup>/h", "~~18 m^3/h~~ 21 m^3/h"),
