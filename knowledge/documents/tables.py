@@ -358,7 +358,12 @@ def _is_header(texts: Sequence[str]) -> bool:
     has_label = any(text.endswith(":") for text in texts[:-1])
     if has_label and not all(text.endswith(":") for text in texts if text):
         return False
-    return not any(map(is_value, texts)) or _is_numbered_header(texts)
+    # Several lines of a cell may be values with a unit.
+    has_values = any(
+        all(is_value(line) or ("\n" in text and line[:1].isdigit()) for line in text.split("\n"))
+        for text in texts
+    )
+    return not has_values or _is_numbered_header(texts)
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:

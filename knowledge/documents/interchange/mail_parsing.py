@@ -152,7 +152,9 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
-    elif kind in _KINDS and (kind == "text/calendar" or not _is_attachment(part)):
+    elif kind in _KINDS and (
+        kind == "text/calendar" or part.get_content_disposition() != "attachment"
+    ):
         yield MailPart(_KINDS[kind], _read_text(part))
     elif kind.startswith("multipart/"):
         # Without a boundary that occurs, its parts cannot be distinguished.
@@ -219,11 +221,6 @@ def _remove_markup(html: str, unseen: str = "blockquote, style, script, head") -
     for element in page.css(unseen):
         element.decompose()
     return "" if page.body is None else page.body.text(separator="\n")
-
-
-def _is_attachment(part: "Message[str, str]") -> bool:
-    stated = str(part.get("Content-Disposition", ""))
-    return stated.partition(";")[0].strip().lower() == "attachment"
 
 
 def _read_text(part: "Message[str, str]") -> str:

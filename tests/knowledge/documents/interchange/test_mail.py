@@ -207,7 +207,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
     event = (
         "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Audit\\, part 2\nDTSTART;TZID=Europe/Paris:"
         "20250203T100000\nDTEND:20250203T100000Z\nORGANIZER:mailto:ada@example.org\n"
-        "RRULE:FREQ=WEEKLY\nDESCRIPTION:Bring\n  the list\n"
+        "RRULE:FREQ=WEEKLY\nDURATION:PT2H\nATTENDEE;CN=Bo:mailto:bo@example.org\n"
+        "DESCRIPTION:Bring\n  the list\n"
         "BEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     made.add_attachment(event, "calendar", disposition="inline")
@@ -219,7 +220,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
         "After.",
         "Summary: Audit, part 2\nDtstart: 2025-02-03 10:00 Europe/Paris\n"
         "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\n"
-        "Rrule: FREQ=WEEKLY\nDescription: Bring the list",
+        "Rrule: FREQ=WEEKLY\nDuration: PT2H\nAttendee: bo@example.org\n"
+        "Description: Bring the list",
     ]
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
 
