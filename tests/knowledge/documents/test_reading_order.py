@@ -52,14 +52,15 @@ def stack(lines: Sequence[str], left: float, top: float = 740) -> list[Text]:
     return [(left, top - 12 * at, 10, line) for at, line in enumerate(lines)]
 
 
-@pytest.mark.parametrize("beside", [0, 2, 3])
-def test_a_large_first_letter_begins_its_word(beside: int) -> None:
+@pytest.mark.parametrize(("beside", "raised"), [(0, 0), (2, 0), (3, 0), (3, 10)])
+def test_a_large_first_letter_begins_its_word(beside: int, raised: float) -> None:
     lines = [
         (80 if at < beside else 60, base, size, text)
         for at, (_, base, size, text) in enumerate(stack(RENT, 60))
     ]
     height = 12 * (beside - 1) + 7 if beside else 17
-    letter = (62.0 if beside else 48.0, 740.0 - 12 * max(beside - 1, 0), height / 0.72, "T")
+    base = 740.0 + raised - 12 * max(beside - 1, 0)
+    letter = (62.0 if beside else 48.0, base, (height - raised) / 0.72, "T")
 
     (block,) = draw([letter, *lines]).blocks
 
