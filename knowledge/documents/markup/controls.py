@@ -24,6 +24,7 @@ _WINGDINGS = re.compile(
     re.IGNORECASE,
 )
 _ICONS = "td :is(svg, i, span, img, [role=img])"
+_EDITS = ":is(del, ins, s)[aria-hidden=true]"
 _SIGNS = PHRASES.union(("img", "svg"))
 _PANELS = frozenset({"div", "section", "article", "p", "ul", "ol", "dl", "table"})
 _SPOKEN_IN_CELLS = "td :is([class*=sr-only], [class*=visually], [class*=screen-reader])"
@@ -175,6 +176,12 @@ def _write_formulas(tree: LexborHTMLParser) -> int:
 
 def _show_spoken(tree: LexborHTMLParser) -> None:
     """Show text that screen readers do not read, or the text beside it that only they read."""
+    for node in tree.css(_EDITS)[:_MOST]:
+        # Their look is their meaning: a price that is struck out, and the one instead of it.
+        del node.attrs["aria-hidden"]
+        spoken_text = _find_beside(node, is_next=True)
+        if spoken_text is not None and _READ_ALOUD.search(_read_class(spoken_text)):
+            spoken_text.attrs["hidden"] = ""
     for node in tree.css("[aria-hidden=true]")[:_MOST]:
         if node.tag not in _SIGNS or (node.parent and node.parent.tag in ("a", "button")):
             continue

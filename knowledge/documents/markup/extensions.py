@@ -37,13 +37,18 @@ _GENERATED = "generated only when the website is built"
 _SHORTCODE_LABEL = re.compile(
     r"\A\W{0,9}(?!tabs\s)\w[^{}]{0,300}?\b"
     r"(?:name|title|label|header|tabName|summary|caption)=\"([^\"]{1,200})\""
-    r"|\A\W{0,9}(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\"",
+    r"|\A\W{0,9}(?:tab|tabitem|tab-item)\s{1,9}\"([^\"]{1,200})\""
+    # A text of several words is no setting or address.
+    r"|\A\W{0,9}[\w-]{1,40}(?:\s{1,9}[\w-]{1,40}){0,3}\s{1,9}\"([^\"/\s]{1,60}\s[^\"]{1,200})\"",
     re.IGNORECASE,
 )
+_COMMENT_TAG = re.compile(r"\{\{[<%]\s{0,9}(/?)comment\s{0,9}[>%]\}\}")
 _HIGHLIGHT = re.compile(
     r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
 )
 _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
+_LONGEST_INDENT = 3
+_JSX_NUMBER = re.compile(r"\b(rowspan|colspan)=\{(\d{1,4})\}", re.IGNORECASE)
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
 _FOOTNOTE_INDENT = 4
@@ -98,6 +103,7 @@ def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]
     """Return Markdown without extensions; `render` returns the HTML of a title."""
     lines = list(_fence_highlights(markdown.split("\n")))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
+    lines = list(_remove_hugo_comments(lines, left_out)) if "/comment" in markdown else lines
     moved = _move_footnotes(_remove_modules(lines))
     return "\n".join(_clean_lines(_unfold(moved, render), left_out))
 
@@ -167,6 +173,18 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
             line = line[: match.start()] + line[match.end() :]
             left_out.add("comment", _UNSEEN)
         yield line
+
+
+def _remove_hugo_comments(lines: Iterable[str], left_out: LeftOutCounts) -> Iterator[str]:
+    """Yield the lines without the comments of Hugo (`{{% comment %}} ... {{% /comment %}}`)."""
+    is_comment = False
+    for line, is_code in mark_code(lines):
+        kept = ""
+        while not is_code and (tag := _COMMENT_TAG.search(line)) is not None:
+            kept += "" if is_comment else line[: tag.start()]
+            is_comment, line = not tag[1], line[tag.end() :]
+            left_out.add("comment", _UNSEEN, is_comment)
+        yield kept if is_comment else kept + line
 
 
 def _move_footnotes(lines: Iterable[str]) -> Iterator[str]:
@@ -336,7 +354,7 @@ def _clean_line(line: str) -> str:
     if "{" in line and "`" not in line:
         line = _JSX_STYLE.sub(
             lambda style: f'style="{{{style[1].replace(chr(34), "")}}}"',
-            _SHORTCODE.sub(_write_shortcode, line),
+            _JSX_NUMBER.sub(r'\1="\2"', _SHORTCODE.sub(_write_shortcode, line)),
         )
     if (box := _BOX_IN_QUOTE.match(line)) is not None:
         # A blank line in the quotation separates the title from the text.
@@ -345,6 +363,10 @@ def _clean_line(line: str) -> str:
 
 
 def _write_shortcode(match: re.Match[str]) -> str:
-    """Return the label in a shortcode, such as that of a tab, on a separate line."""
+    """Return the label in a shortcode, such as that of a tab, on a separate line, in the item of a
+    list if the shortcode is.
+    """
     label = _SHORTCODE_LABEL.search(match[0])
-    return f"\n\n{label[1] or label[2]}\n\n" if label is not None else ""
+    line = match.string[:_LONGEST_INDENT]
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return f"\n\n{indent}{label[1] or label[2] or label[3]}\n\n" if label is not None else ""

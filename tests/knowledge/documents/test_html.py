@@ -121,7 +121,7 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          '<button>Share</button><i style="display:none">Copied</i>', "Refunds?\n\n5 days."),
         ('<p><del aria-hidden="true"><b>20 €</b></del> <i class="sr-only">Before: 20 €.</i>'
          '<ins aria-hidden="true"><b>15 €</b></ins> <i class="sr-only">Now: 15 €.</i></p>',
-         "Before: 20 €. Now: 15 €."),
+         "~~20 €~~ 15 €"),
         ('<ul><li><div class="checkbox checkbox-on"></div> Buy'
          '<li><div class="checkbox checkbox-off"></div> Sell</ul>', "- ☒ Buy\n\n- ☐ Sell"),
         ('<ul><li><i class="fas fa-check"></i> Users<li><b><i class="fa fa-times"></i></b> Log</ul>'
