@@ -184,22 +184,21 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
     cannot state that text is struck out, and lacks the texts of files between the parts of the last
     alternative.
     """
+    if not alternatives:
+        return []
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
     last = next((at for at in reversed(range(len(words))) if words[at]), 0)
-    richest = words[last] if words else frozenset()
+    richest = words[last]
     best = next((at for at, word in enumerate(words) if 2 * len(word & richest) >= len(richest)), 0)
-    if words and (
-        any(map(_has_struck_text, alternatives[last]))
-        or sum(part.kind in ("text", "html") for part in alternatives[last]) > 1
-    ):
-        best = last
+    has_texts = sum(part.kind in ("text", "html") for part in alternatives[last]) > 1
+    best = last if has_texts or any(map(_has_struck_text, alternatives[last])) else best
     others = (
         part
         for at, parts in enumerate(alternatives)
         for part in parts
         if at != best and part.kind in ("calendar", "file")
     )
-    return [*alternatives[best], *others] if alternatives else []
+    return [*alternatives[best], *others]
 
 
 def _has_struck_text(part: MailPart) -> bool:

@@ -121,10 +121,9 @@ def _make_message(folder: _Folder, depth: int) -> EmailMessage:
     for name, value in stated.items():
         if line := make_line(value):
             message[name] = line
-    if body.strip():
-        message.set_content(body)
-    else:
-        message.set_content(markup, subtype="html")
+    message.set_content(body)
+    if markup:
+        message.add_alternative(markup, subtype="html")
     for attachment in folder.open_inner(_ATTACHMENT):
         inner = attachment.open_inner(_MESSAGE) if depth < _DEEPEST_MESSAGES else []
         if inner and inner[0].read_text(_SUBJECT, _BODY, _HTML):

@@ -240,9 +240,8 @@ class BlockWriter:
             self._write(Block(BlockKind.TEXT, text))
         for block in write_table(list(read_rows(node, _read_lines))):
             self._write(block)
-        self._pictures += (
-            picture for picture_node in node.css("img") for picture in find_pictures(picture_node)
-        )
+        for image in node.css("img"):
+            self._pictures += find_pictures(image)
         self.flush()
 
     def _heading(self, node: LexborNode, level: int) -> None:

@@ -38,8 +38,6 @@ def read_rows(table: LexborNode, read_text: _ReadText) -> Iterator[list[Cell]]:
         inner = [cell.css_first("table") for cell in cells]
         rows = [
             [[_read_cell(cell, read_text) for cell in row] for row in _list_rows(node)]
-            if node is not None
-            else []
             for node in inner
         ]
         for node in filter(None, inner):
@@ -47,13 +45,13 @@ def read_rows(table: LexborNode, read_text: _ReadText) -> Iterator[list[Cell]]:
         yield from unfold_tables([_read_cell(cell, read_text) for cell in cells], rows)
 
 
-def _list_rows(table: LexborNode) -> list[list[LexborNode]]:
+def _list_rows(table: LexborNode | None) -> list[list[LexborNode]]:
     """Return the cells of each row as they are shown, the header first and the footer last, without
     those of nested tables.
     """
     rows: list[LexborNode] = []
     moved: dict[str, int] = {}
-    waiting = list(table.iter())[::-1]
+    waiting = list(table.iter())[::-1] if table is not None else []
     while waiting:
         node = waiting.pop()
         kind = _find_kind(node)

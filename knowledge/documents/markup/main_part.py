@@ -71,8 +71,7 @@ def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
     """
     if part.tag != "article":
         return True
-    headings = len(tree.css("h1")), len(part.css("h1"))
-    if any(headings):
-        return headings[1] > 0
+    if tree.css_first("h1") is not None:
+        return part.css_first("h1") is not None
     whole = tree.body.text() if tree.body is not None else ""
     return 2 * len(part.text().split()) >= len(whole.split())

@@ -54,14 +54,11 @@ _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest
 _ENGINES = frozenset({"r", "python", "bash", "sh", "sql", "julia", "ojs", "js", "mermaid", "dot"})
 """Languages of code that R Markdown and Quarto run (`{python}`)."""
 _FIGURES = frozenset({"figure", "image"})
-_LEFT_OUT = frozenset({"toctree", "eval-rst", "raw", "include", "literalinclude"})
-_FENCE_LABEL = re.compile(
-    r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
-    r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
-)
-_FENCE_WORD = re.compile(
-    r"(?!(?:(?:show|no)LineNumbers|noInline|live|npm2yarn|expandable|twoslash)\Z)\w[\w./-]*\Z"
-)
+_LEFT_OUT = {
+    "eval-rst": "reStructuredText inside of Markdown is not read", "raw": "raw output is not read",
+    "include": "other files are not included", "literalinclude": "other files are not included",
+}  # fmt: skip
+_LONGEST_NAME = 200
 # The elements for a list, its items, the lists in them and their items.
 _TABLE_TAGS = ("table", "tr", "", "td")
 _COMPONENT = re.compile(r"<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?/?>")
@@ -129,7 +126,7 @@ class _Writer(RendererHTML):
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
-            return write_code(_describe_fence(info), content)
+            return write_code(info, content)
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
     def code_block(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
@@ -307,21 +304,13 @@ def _find_role(tokens: _Tokens, idx: int) -> str:
     return "" if match is None else match[1]
 
 
-def _describe_fence(info: str) -> str:
-    """Return the language of a fence and the label of its tab or file, without other options."""
-    labels = [match[0] for match in _FENCE_LABEL.finditer(info)]
-    words = _FENCE_LABEL.sub(" ", info).split()
-    if info.startswith("{"):
-        words = [word.strip("{}.,") for word in words if word.strip("{}.,")][:1]
-    language = [] if _FENCE_LABEL.match(info) else [word.partition("{")[0] for word in words[:1]]
-    return " ".join((*language, *filter(_FENCE_WORD.match, words[1:]), *labels))
-
-
 def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
     """Write a fence that is a directive of a documentation generator, such as a box or a tab."""
     options, lines = take_options(content.split("\n"))
     body = "\n".join(lines)
     if name in _LEFT_OUT:
+        env["left_out"].add("directive", _LEFT_OUT[name], name=f"{name} {argument}"[:_LONGEST_NAME])
+    if name in _LEFT_OUT or name == "toctree":
         return ""
     if name in _ENGINES:
         return write_code(name, content)

@@ -122,7 +122,6 @@ def test_backticks_that_open_nothing_stay() -> None:
             ["size, type: int, default: 5", "Text."],
         ),
         ("Press [here](x){ .md-button } :x-y: now { #a .b }", ["Press here :x-y: now"]),
-        ('```py hl_lines="2" title="a.py"\nx\n```', ['```py title="a.py"\nx\n```']),
     ],
 )
 def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> None:
@@ -166,7 +165,7 @@ def test_footnotes_are_at_the_end_with_their_marks_and_code_keeps_its_indents(
         ('a\n\n{% highlight go %}\nimport "fmt"\n    x\n{% endhighlight %}\n\nb',
          ["a", '```go\nimport "fmt"\n    x\n```', "b"]),
         ("{{< highlight >}}\n*x*\n{{< /highlight >}}", ["```\n*x*\n```"]),
-        ("```bash npm {1}\nx\n```", ["```bash npm\nx\n```"]),
+        ("```bash npm {1}\nx\n```", ["```bash npm {1}\nx\n```"]),
         ("```{python}\n*x*\n```", ["```python\n*x*\n```"]),
     ],
 )  # fmt: skip
@@ -205,6 +204,7 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
         "```{list-table} Prices\n* - Plan\n  - Price\n* - Basic\n  - 10 *EUR*\n    a month\n```\n\n"
         '{{< figure src="plan.png" caption="Entrance by the quay" >}}\n\n'
         '{{< param "limit" >}} items.\n\n::: desk.plans\n    options:\n\n```\n::: desk.x\n```\n'
+        "\n```{include} b.md\n```\n"
     )
 
     page = markdown.read(text.encode(), "a.md")
@@ -216,6 +216,7 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
     ]  # fmt: skip
     assert [(part.what, part.names) for part in page.left_out] == [
         ("generated description", ("desk.plans",)),
+        ("directive", ("include b.md",)),
         ("shortcode", ("param",)),
     ]
 

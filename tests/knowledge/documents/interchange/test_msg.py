@@ -97,6 +97,17 @@ def test_the_html_of_a_message_without_text_is_read() -> None:
     )
 
 
+def test_text_that_only_the_html_of_a_message_strikes_out_is_marked() -> None:
+    data = pack(
+        {
+            "__substg1.0_1000001F": text("It costs 5 EUR 4 EUR."),
+            "__substg1.0_10130102": b"<p>It costs <s>5 EUR</s> 4 EUR.</p>",
+        }
+    )
+
+    assert msg.read(data, "a.msg").blocks[-1].text == "It costs ~~5 EUR~~ 4 EUR."
+
+
 def test_text_in_a_stated_code_page_and_an_attached_message_are_read() -> None:
     cyrillic = struct.pack("<IIQ", 0x3FFD0003, 6, 1251)
     inner: Parts = {

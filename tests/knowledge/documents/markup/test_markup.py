@@ -76,13 +76,10 @@ MARKDOWN = {
         "```{figure} img.png\n:name: x\n\nThe caption.\n```\n",
         ['```yaml title="values.yaml"\na: 1\n```', "The caption."],
     ),
-    "a fence keeps its tab": ('```yaml tab="K"\nx\n```\n', ['```yaml tab="K"\nx\n```']),
-    "a fence keeps its file": (
-        '```yaml title="values.yaml" hl_lines="2"\nx\n```\n',
-        ['```yaml title="values.yaml"\nx\n```'],
+    "a fence keeps its file and its options as written": (
+        '```yaml title="a.yaml" hl_lines="2"\nx\n```\n',
+        ['```yaml title="a.yaml" hl_lines="2"\nx\n```'],
     ),
-    "a fence keeps its label": ("```sh [npm]\nx\n```\n", ["```sh [npm]\nx\n```"]),
-    "a fence of classes": ("```{.python .numberLines}\nx\n```\n", ["```python\nx\n```"]),
     "labels of tabs": (TABS, DEBIAN),
     "labels of tabs on one line": (TABS_ON_A_LINE, ["Debian", "Run apt.", "Fedora", "Run dnf."]),
     "links by reference and emphasis beside other scripts": (
