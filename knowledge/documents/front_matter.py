@@ -2,8 +2,10 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, time
+from itertools import chain
 
 import yaml
 
@@ -26,11 +28,11 @@ _USED = frozenset(
     {"title", "description", "keywords", "tags", "lang", "language", "url", "canonical_url"}
     | {"groups", "version"}
 )
-_SETTING = "a word, a number or a structure is a setting of the website rather than a statement"
+_SETTING = "words and numbers are settings of the website rather than statements"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
 _SAMPLE_CHARACTERS = 2000
 _Stated = tuple[dict[object, object], list[tuple[str, str]]]
-"""The values of a front matter, and each as written; structures are empty texts."""
+"""The values of a front matter, and each as written; of a structure, the statements in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,12 @@ def _read_yaml(source: str) -> _Stated:
         raise ValueError(f"expected a mapping, found {type(stated).__name__}")
     # As written, because YAML would parse `1.10` as the number 1.1.
     return stated, [
-        (key.value, value.value if isinstance(value, yaml.ScalarNode) else "")
+        (
+            key.value,
+            value.value
+            if isinstance(value, yaml.ScalarNode)
+            else "; ".join(_list_statements(stated.get(key.value))),
+        )
         for key, value in (node.value if node is not None else ())
         if isinstance(key, yaml.ScalarNode)
     ]
@@ -151,9 +158,27 @@ def _read_toml(source: str) -> _Stated:
     stated: dict[object, object] = dict(tomllib.loads(source, parse_float=str).items())
     scalars = (str, int, date, time)
     return stated, [
-        (str(name), str(value) if isinstance(value, scalars) else "")
+        (
+            str(name),
+            str(value) if isinstance(value, scalars) else "; ".join(_list_statements(value)),
+        )
         for name, value in stated.items()
     ]
+
+
+def _list_statements(value: object) -> Iterator[str]:
+    """Yield the texts in a structure that are statements; all texts of a list that has one."""
+    if isinstance(value, str):
+        yield from [value] if _is_statement(value) else ()
+        return
+    items = list(
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
+    texts = [item for item in items if isinstance(item, str)]
+    if isinstance(value, list) and len(texts) == len(items) and any(map(_is_statement, texts)):
+        yield from texts
+    else:
+        yield from chain.from_iterable(map(_list_statements, items))
 
 
 def _is_statement(value: str) -> bool:

@@ -8,6 +8,7 @@ Conditions (`ifdef`, `ifndef`) are applied as if the file were converted to HTML
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from html import unescape
 from itertools import cycle
 from textwrap import dedent
@@ -72,6 +73,9 @@ _FILLED = re.compile(r"\bsubs=\"?[\w+,-]{0,60}(?:attributes|normal)\b")
 _TIMES = re.compile(r"(?:(\d{1,3})\*|[^\s,;])[^,;]*")
 _FORMAT = re.compile(r"\bformat=\"?(csv|tsv|dsv)|\bseparator=\"?([^\"\s])")
 _SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
+_DEEPEST_NUMBER = 3
+_UNNUMBERED = frozenset({"discrete", "float", "preface", "abstract", "colophon", "dedication"})
+_HEADER = re.compile(r"%header\b|\bopt(?:ion)?s=\"?(?:\w{1,20},\s?){0,4}header\b")
 _START = re.compile(r"\bstart=\"?(\d{1,6})")
 _NESTED_NUMBERINGS = ("decimal", "a", "i", "A", "I")
 _BOXES = frozenset({"NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"})
@@ -143,6 +147,8 @@ class _AsciiDocReader:
         self._counts: dict[str, int] = {}
         self._numberings: dict[str, str] = {}
         self._depths: list[str] = []
+        self._sections: list[int] = []
+        self._around: list[tuple[str, list[str], dict[str, int]]] = []
 
     def blocks(self) -> Iterator[Block]:
         while self._find_line():
@@ -273,10 +279,22 @@ class _AsciiDocReader:
     def _heading(self, level: int, text: str) -> Block:
         shown = self._plain(text)
         anchor = self._anchors.take(shown.replace("`", ""), self._anchor)
+        shown = f"{self._number_section(level)}{shown}"
         self._anchor, self._style = None, ""
         self._is_header = level == 1
         self._depths, self._counts = [], {}
         return Block(BlockKind.HEADING, shown, level, anchor)
+
+    def _number_section(self, level: int) -> str:
+        """Return the number of a section as pages show it, or nothing if they show none."""
+        levels = self.attributes.get("sectnumlevels", "")
+        deepest = int(levels) if levels.isdecimal() else _DEEPEST_NUMBER
+        is_numbered = "sectnums" in self.attributes and self._style not in _UNNUMBERED
+        if not is_numbered or not 1 < level <= deepest + 1:
+            return ""
+        above = [*self._sections, *[0] * level][: level - 1]
+        self._sections = [*above[:-1], above[-1] + 1]
+        return f"{'.'.join(map(str, self._sections))}. "
 
     def _item_marker(self, mark: str) -> str:
         """Return the label of an item, indented according to its depth."""
@@ -340,12 +358,21 @@ class _AsciiDocReader:
             lines = self._take_until(mark)
             fills = _FILLED.search(style) is not None
             yield from _write_code(named, [self._fill(line) if fills else line for line in lines])
-        elif style in _BOXES:
+        else:
+            yield from self._enclose(mark, style)
+
+    def _enclose(self, mark: str, style: str) -> Iterator[Block]:
+        """Begin or end a block whose content is read as usual; a list around it goes on."""
+        if style in _BOXES:
             yield Block(BlockKind.TEXT, f"{style}:")
         elif style.startswith(("quote,", "verse,")):
             author = ", ".join(part.strip() for part in style.split(",")[1:])
             yield Block(BlockKind.TEXT, f"{self._plain(author)}:")
-        # The marks of other fences are left out; what they enclose is read as usual.
+        if self._around and self._around[-1][0] == mark:
+            _, self._depths, self._counts = self._around.pop()
+        else:
+            self._around.append((mark, self._depths, self._counts))
+            self._depths, self._counts = [], {}
 
     def _take_until(self, closing: str) -> list[str]:
         taken: list[str] = []
@@ -421,16 +448,18 @@ def read_table(
 ) -> list[list[Cell]]:
     """Return the rows of a table with the block attributes `style`; `mark` begins its fence.
 
-    Without a number of columns, the first line is one row.
+    Without a number of columns, the first line is one row. The first row is a header if the
+    attributes say so, or if it is one line above a blank one.
     """
     formats = list(_FORMAT.finditer(style))
     named = next((match[1] for match in formats if match[1]), "")
     separator = next((match[2] for match in formats if match[2]), "")
     if named or mark in (",", ":"):
         separator = separator or _SEPARATORS.get(named, mark)
+        is_header = _HEADER.search(style) is not None
         return [
-            [Cell(plain(cell)) for cell in row]
-            for row in csv.reader(lines, delimiter=separator, skipinitialspace=True)
+            [Cell(plain(cell), is_header=is_header and not at) for cell in row]
+            for at, row in enumerate(csv.reader(lines, delimiter=separator, skipinitialspace=True))
         ]
     columns = _COLUMNS.search(style)
     times = _TIMES.findall(columns[1] if columns is not None else "")
@@ -450,7 +479,12 @@ def read_table(
             taken[at] = taken.get(at, 0) + cell.columns
         rows[-1].append(cell)
         filled += cell.columns
-    return [row for row in rows if row]
+    rows = [row for row in rows if row]
+    own = sum(cell.columns for cell in _cells([first], plain))
+    is_apart = lines[:1] == [first] and own == width and not "".join(lines[1:2]).strip()
+    if rows and (_HEADER.search(style) or (is_apart and "noheader" not in style)):
+        rows[0] = [replace(cell, is_header=True) for cell in rows[0]]
+    return rows
 
 
 def _find_titles(lines: Iterable[str]) -> dict[str, str]:

@@ -165,6 +165,14 @@ def test_footnotes_are_at_the_end_with_their_marks_and_code_keeps_its_indents(
         ('a\n\n{% highlight go %}\nimport "fmt"\n    x\n{% endhighlight %}\n\nb',
          ["a", '```go\nimport "fmt"\n    x\n```', "b"]),
         ("{{< highlight >}}\n*x*\n{{< /highlight >}}", ["```\n*x*\n```"]),
+        ('{{< notice warning "Change on May 2" >}}\nx\n{{< /notice >}}', ["Change on May 2", "x"]),
+        ('{{< icon "phone" >}} 47', ["47"]),
+        ("a {{< comment >}}not b{{< /comment >}}\n\n{{% comment %}}\nc\n{{% /comment %}}\n\nd",
+         ["a", "d"]),
+        ('1. a\n1. b\n   {{< figure src="x.png" caption="The c" >}}\n1. d',
+         ["1. a", "2. b", "   The c", "3. d"]),
+        ("<table><tr><td rowSpan={2}>a</td><td>b</td></tr><tr><td>c</td></tr></table>",
+         ["| a | b |\n|---|---|\n| a | c |"]),
         ("```bash npm {1}\nx\n```", ["```bash npm {1}\nx\n```"]),
         ("```{python}\n*x*\n```", ["```python\n*x*\n```"]),
     ],
@@ -219,6 +227,17 @@ def test_labels_in_shortcodes_components_and_tables_of_lists_are_read() -> None:
         ("directive", ("include b.md",)),
         ("shortcode", ("param",)),
     ]
+
+
+def test_statements_inside_of_structures_in_front_are_text() -> None:
+    front = (
+        "---\nhero:\n  name: Kassa\n  text: A till for clubs\n  image: {src: /a.png}\n"
+        "attendees: [Nora Weiss, Tarek]\nlayout: home\n---\n"
+    )
+
+    page = markdown.read(f"{front}# VPN\n".encode(), "a.md")
+
+    assert page.content == "# VPN\n\nhero: A till for clubs\nattendees: Nora Weiss; Tarek"
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,22 @@ def test_conditions_of_asciidoc_are_applied_and_excluded_parts_are_named() -> No
     ]
 
 
+def test_numbers_and_headers_of_asciidoc_are_those_of_the_page() -> None:
+    page = read(
+        "a.adoc",
+        '= Rules\n:sectnums:\n\n== Fees\n\n=== Rooms\n\n[options="header,footer"]\n|===\n'
+        "|Size |25-40\n|Lift |4\n|===\n\n[%header,format=csv]\n|===\n1,2\na,b\n|===\n\n|===\n"
+        "|Up to 4 |5\n\n|x |y\n|===\n\n[discrete]\n== Hours\n\n== Keys\n\n[start=3]\n. Stop\n+\n"
+        "[WARNING]\n--\nWait.\n\n. Once\n--\n. Go\n",
+    )
+
+    assert [block.text for block in page.blocks] == [
+        "Rules", "1. Fees", "1.1. Rooms", "| Size | 25-40 |\n|---|---|\n| Lift | 4 |",
+        "| 1 | 2 |\n|---|---|\n| a | b |", "| Up to 4 | 5 |\n|---|---|\n| x | y |", "Hours",
+        "2. Keys", "3. Stop", "WARNING:", "Wait.", "1. Once", "4. Go",
+    ]  # fmt: skip
+
+
 def test_inline_markup_of_asciidoc_leaves_what_a_reader_sees() -> None:
     page = read(
         "a.adoc",
