@@ -153,7 +153,8 @@ def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
 
 
 def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return the number of header rows: marked ones, or two rows with a merged cell in the first.
+    """Return the number of header rows: marked ones, or two rows, the second of which divides a
+    merged cell of the first.
 
     A first row with values is not a header, because nothing identifies it as one, and neither is
     one whose first cell alone is marked: that is the label of the row.
@@ -168,7 +169,8 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     is_labelled = bool(rows) and [cell.is_header for cell in rows[0][:2]] == [True, False]
     if not rows or not rows[0] or is_labelled or not _is_header([cell.text for cell in rows[0]]):
         return 0
-    has_parts = len(rows) > 2 and rows[1] and any(cell.columns > 1 for cell in rows[0])
+    widest, *parts = (max((cell.columns for cell in row), default=0) for row in rows[:2])
+    has_parts = len(rows) > 2 and any(0 < part < widest for part in parts)
     return 2 if has_parts and _is_header([cell.text for cell in rows[1]]) else 1
 
 
@@ -354,7 +356,12 @@ def _is_header(texts: Sequence[str]) -> bool:
     has_label = any(text.endswith(":") for text in texts[:-1])
     if has_label and not all(text.endswith(":") for text in texts if text):
         return False
-    return not any(map(is_value, texts)) or _is_numbered_header(texts)
+    # Several lines of a cell may be values with a unit.
+    has_values = any(
+        all(is_value(line) or ("\n" in text and line[:1].isdigit()) for line in text.split("\n"))
+        for text in texts
+    )
+    return not has_values or _is_numbered_header(texts)
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:

@@ -86,14 +86,10 @@ def _record(line: bytes) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise WrongFormatError(f"expected a JSON object, found {_reason(error)}") from error
+        raise WrongFormatError(f"expected a JSON object, found {error}") from error
     if not isinstance(record, dict):
         raise WrongFormatError(f"expected a JSON object, found {type(record).__name__}")
     return record
-
-
-def _reason(error: Exception) -> str:
-    return "one nested too deeply" if isinstance(error, RecursionError) else f"{error}"
 
 
 def _find_shape(record: Record) -> tuple[str, str] | None:

@@ -59,8 +59,8 @@ _LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
 _REPEATED = ("repeated paragraph", "already read earlier in the same file")
-_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "RRULE", "EXDATE", "LOCATION", "ORGANIZER",
-                 "STATUS", "DESCRIPTION")  # fmt: skip
+_EVENT_FIELDS = ("SUMMARY", "DTSTART", "DTEND", "DURATION", "RRULE", "EXDATE", "LOCATION",
+                 "ORGANIZER", "ATTENDEE", "STATUS", "DESCRIPTION")  # fmt: skip
 _FOLD = re.compile(r"\n[ \t]")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?")
 _ESCAPE = re.compile(r"\\([nN,;\\])")

@@ -77,13 +77,15 @@ class ParsedMail:
 class MailPart:
     """A part of an e-mail. `kind` is `text`, `html`, `calendar`, `file` or `message`.
 
-    For a message, only the name is set, and its parts follow. Only a file has `data`, and a name.
+    For a message, only the name is set, and its parts follow. Only a file has `data`, a name, and
+    the `location` by which other parts refer to it (RFC 2557).
     """
 
     kind: str
     text: str = ""
     name: str = ""
     data: bytes = b""
+    location: str = ""
 
 
 def list_content(data: bytes) -> list[MailPart]:
@@ -150,7 +152,9 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
         mail_parts = [list(_list_content(message, depth + 1)) for message in inner]
         chosen = [_choose(mail_parts)] if kind == "multipart/alternative" else mail_parts
         yield from (mail_part for parts in chosen for mail_part in parts)
-    elif kind in _KINDS and (kind == "text/calendar" or not _is_attachment(part)):
+    elif kind in _KINDS and (
+        kind == "text/calendar" or part.get_content_disposition() != "attachment"
+    ):
         yield MailPart(_KINDS[kind], _read_text(part))
     elif kind.startswith("multipart/"):
         # Without a boundary that occurs, its parts cannot be distinguished.
@@ -158,7 +162,8 @@ def _list_content(part: "Message[str, str]", depth: int) -> Iterator[MailPart]:
     else:
         content = part.get_payload(decode=True)
         raw = content if isinstance(content, bytes) else b""
-        yield MailPart("file", name=_name_attachment(part), data=raw)
+        location = make_line(str(part.get("Content-Location", "")))
+        yield MailPart("file", name=_name_attachment(part), data=raw, location=location)
 
 
 def _decode_message(part: "Message[str, str]", message: "Message[str, str]") -> "Message[str, str]":
@@ -176,13 +181,17 @@ def _choose(alternatives: Sequence[list[MailPart]]) -> list[MailPart]:
     others.
 
     Plain text that does not is only a placeholder for programs that cannot display HTML. It also
-    cannot state that text is struck out.
+    cannot state that text is struck out, and lacks the texts of files between the parts of the last
+    alternative.
     """
     words = [frozenset().union(*map(_list_words, parts)) for parts in alternatives]
     last = next((at for at in reversed(range(len(words))) if words[at]), 0)
     richest = words[last] if words else frozenset()
     best = next((at for at, word in enumerate(words) if 2 * len(word & richest) >= len(richest)), 0)
-    if words and any(map(_has_struck_text, alternatives[last])):
+    if words and (
+        any(map(_has_struck_text, alternatives[last]))
+        or sum(part.kind in ("text", "html") for part in alternatives[last]) > 1
+    ):
         best = last
     others = (
         part
@@ -212,11 +221,6 @@ def _remove_markup(html: str, unseen: str = "blockquote, style, script, head") -
     for element in page.css(unseen):
         element.decompose()
     return "" if page.body is None else page.body.text(separator="\n")
-
-
-def _is_attachment(part: "Message[str, str]") -> bool:
-    stated = str(part.get("Content-Disposition", ""))
-    return stated.partition(";")[0].strip().lower() == "attachment"
 
 
 def _read_text(part: "Message[str, str]") -> str:

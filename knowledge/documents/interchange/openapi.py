@@ -338,21 +338,21 @@ _LIMITS = {
     "minItems": "at least {} items",
     "maxItems": "at most {} items",
     "pattern": "pattern `{}`",
+    "multipleOf": "a multiple of {}",
+    "const": "always `{}`",
     "default": "default `{}`",
     "example": "for example `{}`",
 }
+_FLAGS = {
+    "nullable": "or null", "readOnly": "only in responses", "writeOnly": "only in requests",
+    "deprecated": "deprecated",
+}  # fmt: skip
 
 
 def name_type(references: References, schema: Value) -> str:
     """Return the type of a schema in words: `array of string, one of a, b; default a`."""
-    kind = schema.get("type")
-    named = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind or "")
     items = references.resolve(schema.get("items"))
-    if named == "array" and items:
-        inner = items.get("type") or "object"
-        named = f"array of {inner}"
-    if not named:
-        named = "object" if schema.get("properties") or schema.get("allOf") else "any"
+    named = _name_kind(references, schema, items)
     if isinstance(schema.get("format"), str):
         named += f" ({schema['format']})"
     values = schema.get("enum") or items.get("enum")
@@ -360,10 +360,7 @@ def name_type(references: References, schema: Value) -> str:
         shown = (f"`{_write_scalar(value)}`" for value in values[:_MOST_VALUES])
         more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
         named += f", one of {', '.join(shown)}{more}"
-    for key, words in _LIMITS.items():
-        if isinstance(schema.get(key), Scalar):
-            named += f", {words.format(_write_scalar(schema[key]))}"
-    return f"{named}, deprecated" if schema.get("deprecated") is True else named
+    return ", ".join((named, *_list_limits(schema)))
 
 
 def list_fields(references: References, schema: Value) -> Iterator[tuple[str, str, str, str]]:
@@ -393,6 +390,30 @@ def list_fields(references: References, schema: Value) -> Iterator[tuple[str, st
             else:
                 count = sum(1 for _ in _own_fields(references, inner))
                 references.left_out.add("field", _TOO_DEEP, count)
+
+
+def _name_kind(references: References, schema: Value, items: Value) -> str:
+    stated = schema.get("type")
+    if not stated:
+        parts = (*_list(schema, "oneOf"), *_list(schema, "anyOf"))
+        stated = [_text(references.resolve(part), "type") or "any" for part in parts]
+    kinds = stated if isinstance(stated, list) else [stated]
+    named = " or ".join(dict.fromkeys(map(str, kinds)))
+    if named == "array" and items:
+        return f"array of {items.get('type') or 'object'}"
+    return named or ("object" if schema.get("properties") or schema.get("allOf") else "any")
+
+
+def _list_limits(schema: Value) -> Iterator[str]:
+    limits = dict(schema)
+    # A flag up to OpenAPI 3.0, a limit since 3.1.
+    for limit, exclusive in ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"):
+        if isinstance(limits.get(exclusive), bool):
+            limits[exclusive] = limits.pop(limit, None) if limits[exclusive] else None
+    for key, words in _LIMITS.items():
+        if isinstance(limits.get(key), Scalar):
+            yield words.format(_write_scalar(limits[key]))
+    yield from (words for key, words in _FLAGS.items() if schema.get(key) is True)
 
 
 def _find_values(references: References, schema: Value) -> tuple[Value, str]:

@@ -9,11 +9,16 @@ from knowledge.documents.page import LeftOut, Page
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; raise `WrongFormatError` if the archive contains none."""
-    texts = [part.text for part in list_content(data) if part.kind == "html"]
+    """Return the page, styled by the style sheets in the archive.
+
+    Raises `WrongFormatError` if the archive contains no page.
+    """
+    parts = list_content(data)
+    texts = [part.text for part in parts if part.kind == "html"]
+    files = {part.location: part.data for part in parts if part.kind == "file"}
     if not texts:
         raise WrongFormatError("expected a web archive with a page in HTML, found none")
-    page = html.read(texts[0].encode(), source)
+    page = html.read(texts[0].encode(), source, files.get)
     frames = len(texts) - 1
     frame = LeftOut("frame", frames, "only the main page of a web archive is read")
     return replace(page, left_out=(*page.left_out, frame)) if frames else page

@@ -168,6 +168,8 @@ def _list_presented(tag: str, attributes: Attributes) -> dict[str, str]:
     names = _DRAWN if tag in _DRAWING_TAGS else _FONT if tag == "font" else _PRESENTED
     stated = {style: attributes.get(name) for name, style in names.items()}
     declared = {style: value.lower() for style, value in stated.items() if value}
+    if tag == "bdo" and (direction := attributes.get("dir")):
+        declared |= {"direction": direction.lower(), "unicode-bidi": "bidi-override"}
     if tag in _DRAWING_TAGS and declared:
         declared["position"] = "absolute"
     return declared

@@ -64,10 +64,7 @@ _LONGEST_VALUE = 4000
 _MOST_VALUES = 20
 _DEEPEST_MACRO = 2
 _MOST_LINKS = 5000
-_EMBEDDED = "recordings are not read"
-_NOT_READ = {
-    "include": "other files are not included", "video": _EMBEDDED, "audio": _EMBEDDED,
-}  # fmt: skip
+_NOT_READ = {"include": "other files are not included"}
 _CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
 _SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
 _COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
@@ -237,7 +234,9 @@ class _AsciiDocReader:
         elif (match := _DIRECTIVE.match(line)) is not None:
             name = f"{match[1]} {match[2].partition('[')[0]}".strip()
             if match[1] != "toc":
-                self.left_out.add("directive", _NOT_READ[match[1]], name=name)
+                self.left_out.add(
+                    "directive", _NOT_READ.get(match[1], "recordings are not read"), name=name
+                )
         else:
             return line in _BREAKS
         return True

@@ -43,10 +43,6 @@ _SHORTCODE_LABEL = re.compile(
 _HIGHLIGHT = re.compile(
     r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
 )
-_FORMULA = re.compile(
-    r"([ \t]{0,40})(\$\$(?!\$)|\\\[|\\begin\{[a-z]{1,20}\*?\})(?!.*(?:\$\$|\\\]|\\end\{))"
-)
-_MOST_LINES_OF_FORMULA = 100
 _VALUE = re.compile(r"\{\{[<%]\s{0,9}([\w/-]{1,60})[^{}]{0,500}[>%]\}\}")
 _JSX_STYLE = re.compile(r"\bstyle=\{\{([^{}\n]{0,500})\}\}")
 _FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^([^\[\]]{1,60})\]:(?:[ \t]{1,9}|\Z)")
@@ -100,7 +96,7 @@ class _Opened:
 
 def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]) -> str:
     """Return Markdown without extensions; `render` returns the HTML of a title."""
-    lines = list(_fence_formulas(list(_fence_highlights(markdown.split("\n")))))
+    lines = list(_fence_highlights(markdown.split("\n")))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
     moved = _move_footnotes(_remove_modules(lines))
     return "\n".join(_clean_lines(_unfold(moved, render), left_out))
@@ -139,35 +135,6 @@ def _fence_highlights(lines: Sequence[str]) -> Iterator[str]:
             is_open = not is_open
             line = f"{_LONG_FENCE}{mark[2] or ''}"
         yield line
-
-
-def _fence_formulas(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines with formulas of several lines as fenced code: they are not Markdown."""
-    marked = list(mark_code(lines))
-    fence, end = "", 0
-    for at, (line, is_code) in enumerate(marked):
-        begin = None if is_code or fence else _FORMULA.match(line)
-        if begin is not None and (end := _find_end(marked, at + 1, begin[2])):
-            fence = f"{begin[1]}{_LONG_FENCE}"
-            yield f"{fence}math"
-        yield line
-        if fence and at == end:
-            yield fence
-            fence = ""
-
-
-def _find_end(marked: Sequence[tuple[str, bool]], begin: int, opening: str) -> int:
-    """Return the number of the line that ends a formula, or 0; its text follows an empty line."""
-    closing = "$$" if opening == "$$" else opening.replace("[", "]").replace("begin", "end")
-    is_alone = marked[begin - 1][0].strip() == opening
-    if not is_alone and begin > 1 and marked[begin - 2][0].strip():
-        return 0
-    for at, (line, is_code) in enumerate(marked[begin : begin + _MOST_LINES_OF_FORMULA], begin):
-        if is_code or not (is_alone or line.strip()):
-            break
-        if line.rstrip(" \t\r.,;").endswith(closing):
-            return at
-    return 0
 
 
 def _remove_modules(lines: Sequence[str]) -> Iterator[str]:

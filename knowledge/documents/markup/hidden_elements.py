@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from unicodedata import bidirectional
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -10,7 +11,12 @@ from knowledge.documents.markup.appearance import (
     appearance_inside,
     compute_styles,
 )
-from knowledge.documents.markup.controls import find_controlled
+from knowledge.documents.markup.controls import (
+    PHRASES,
+    find_button,
+    find_controlled,
+    pair_by_place,
+)
 from knowledge.documents.markup.generated_text import Counters
 from knowledge.documents.markup.style_sheets import (
     AT_FIRST,
@@ -29,14 +35,12 @@ _LINES = {"y", "dy"}
 _WHOLE = frozenset({"html", "body"})
 _DISPLAYS = {"table": "table", "table-row": "row", "table-cell": "cell"}
 _NUMBERED = frozenset({"ol", "li"})
-_TABS_AROUND = 3
 _MOST_PANELS = 200
 _UNREAD = frozenset({"script", "style", "svg", "canvas"})
 _DRAWN_TEXT = "text, foreignObject"
 _FLEXIBLE = ("flex", "grid", "inline-flex", "inline-grid")
 _BLOCKS = ("block", "flex", "grid", "list-item", "table")
-_PHRASES = "a abbr b bdi bdo cite em font i ins label mark q s samp small span strong time u"
-_INLINE = frozenset(_PHRASES.split())
+_INLINE = PHRASES.union(("a", "label"))
 _BEGINS = re.compile(r"[.,;:!?)\]}>\u201d]")
 _ENDS = re.compile(r"[(\[{<\u201c]\Z")
 _NOT_ZERO = re.compile(r"[1-9]")
@@ -47,6 +51,7 @@ _NOT_READ = "pages, recordings and programs inside a page are not read"
 _NOT_APPLIED = "comparing it with all elements takes too long, so text that it hides is shown"
 _NO_SIZE = ("0", "1")
 _LEAST_WORDS = 5
+_MIRRORED = str.maketrans("()[]{}<>", ")(][}{><")
 _LONGEST_NAME = 100
 
 
@@ -88,8 +93,13 @@ class _Removal:
         """Process the panels whose tabs still exist after hidden tabs have been removed."""
         panels, self._panels = self._panels, []
         controlled = find_controlled(self._tree) if panels else set()
+        paired = {panel.mem_id for panel in pair_by_place(self._tree).values()} if panels else ()
         for panel, outer in panels:
-            if _has_tab(panel) or panel.attributes.get("id") in controlled:
+            button = find_button(panel)
+            if button is not None:
+                button.attrs["aria-expanded"] = "false"
+            is_open = panel.mem_id in paired or panel.attributes.get("id") in controlled
+            if button or is_open:
                 for child in panel.iter(include_text=True):
                     self.walk(child, outer)
             else:
@@ -127,6 +137,8 @@ class _Removal:
     def _set_apart(self, node: LexborNode, styles: Declarations) -> None:
         """Separate the text of an element that is set apart from the text around it."""
         display = styles.get("display", "inline")
+        if styles.get("unicode-bidi", "").endswith("override"):
+            _put_in_order(node, styles.get("direction"))
         if node.tag == "svg":
             self.left_out.add("drawing", "only the text of drawings (SVG) is read")
         elif node.tag == "tspan" and "x" in node.attributes and _LINES & set(node.attributes):
@@ -184,7 +196,7 @@ class _Removal:
         if node.tag in _EMBEDDED and is_shown and (address or "srcdoc" in stated):
             self.left_out.add("embedded element", _NOT_READ, name=address[:_LONGEST_NAME])
         is_panel = stated.get("role") == "tabpanel" or stated.get("id") in self._controlled
-        if is_panel and len(self._panels) < _MOST_PANELS:
+        if (is_panel or find_button(node) is not None) and len(self._panels) < _MOST_PANELS:
             self._panels.append((node, outer))
         else:
             hidden.append(node)
@@ -219,6 +231,16 @@ def remove_hidden(
 
 def _make_break() -> LexborNode:
     return LexborHTMLParser("<br>").css("br")[0]
+
+
+def _put_in_order(node: LexborNode, direction: str | None) -> None:
+    """Reverse letters that are shown against their direction, as people read them."""
+    text = node.text()
+    is_right_to_left = any(bidirectional(letter) in ("R", "AL") for letter in text)
+    if is_right_to_left is not (direction == "rtl"):
+        for part in list(node.iter(include_text=True)):
+            part.decompose()
+        node.insert_child(text[::-1].translate(_MIRRORED))
 
 
 def _separate(node: LexborNode) -> None:
@@ -266,16 +288,3 @@ def _stands_for_formula(node: LexborNode) -> bool:
     return any(
         part.tag == "img" or part.attributes.get("aria-hidden") for part in node.parent.iter()
     )
-
-
-def _has_tab(panel: LexborNode) -> bool:
-    """Return whether the page shows a tab for each panel near this one."""
-    around = panel.parent
-    for _ in range(_TABS_AROUND):
-        if around is None:
-            return False
-        tabs = sum(1 for tab in around.css("[role=tab]") if tab.text(strip=True))
-        if tabs:
-            return tabs >= len(around.css("[role=tabpanel]"))
-        around = around.parent
-    return False

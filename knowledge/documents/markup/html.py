@@ -5,7 +5,7 @@ The tree is walked with an explicit stack, so that nesting of any depth is read.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -13,14 +13,15 @@ from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.front_matter import list_keywords
 from knowledge.documents.markup.controls import (
-    name_icons,
+    list_ancestors,
     place_tabs,
-    show_alternatives,
     write_form_values,
-    write_symbols,
+    write_signs,
 )
 from knowledge.documents.markup.hidden_elements import remove_hidden
-from knowledge.documents.markup.style_sheets import STRUCK, FindFile
+from knowledge.documents.markup.html_tables import is_table, read_rows
+from knowledge.documents.markup.main_part import find_main_part, remove_elements
+from knowledge.documents.markup.style_sheets import STRUCK, FindFile, parse_declarations
 from knowledge.documents.notation import (
     NUMBERINGS,
     Formula,
@@ -41,33 +42,27 @@ from knowledge.documents.page import (
     make_code,
     make_item,
 )
-from knowledge.documents.tables import Cell, unfold_tables, write_table
+from knowledge.documents.tables import write_table
 
-_NUMBERS_OF_LINES = ".linenos .linenodiv .lineno .lntd:first-child .line>.ln .hljs-ln-numbers"
 _UNREAD = (
-    f"script style noscript template iframe object embed canvas rt .katex-html {_NUMBERS_OF_LINES}"
+    "script, style, noscript, template, iframe, object, embed, canvas, rt, .katex-html, .linenos, "
+    ".linenodiv, .lineno, .lntd:first-child, .line > .ln, .hljs-ln-numbers"
 )
-_AROUND = "nav footer [role=navigation] [role=search] [role=banner] .headerlink .mw-editsection"
-_MAIN = ("main", "[role=main]", "article")
-_LABELS = "[aria-expanded], [aria-controls], h1 button, h2 button, h3 button, h4 button, dt button"
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _LONGEST_ATTRIBUTE = 100_000
 _LONGEST_OUTER_TERM = 40
-_DEEPEST_IN_LINK = 5
-_DEEPEST_IN_FIGURE = 4
 _DEEPEST_IN_FORMULA = 60
-_MOST_AROUND = 20
 _INLINE_PICTURE = re.compile(r"data:image/[a-z]{1,8};base64,")
 _SERVER_CODE = re.compile(r"<%[^%]{0,2000}(?:%(?!>)[^%]{0,2000}){0,20}%>")
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
 # These end by themselves, or not at all, or are closed in any order.
-_SELF_ENDING = (
-    "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
+_LOOSE = (
+    "area base br col embed hr img input link meta param source track wbr p li dt dd td th tr "
+    "tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
 )
-_LOOSE = "tr tbody thead tfoot html head body a b i u s em strong font small big tt code nobr"
-_UNCOUNTED = frozenset(f"{_SELF_ENDING} {_LOOSE}".split())
+_UNCOUNTED = frozenset(_LOOSE.split())
 _CHARSET = re.compile(
     rb"<(?:meta[^<>]{0,200}charset|\?xml[^<>]{0,200}encoding)=[\"']?([\w:.-]{1,40})", re.IGNORECASE
 )
@@ -80,37 +75,16 @@ _LISTS = frozenset({"ul", "ol"})
 _ENDS_OF_TERM = frozenset(".,:;!?")
 _DEFINITIONS = frozenset({"dl", "dt", "dd"})
 _TICKS = re.compile("`+")
-_CONTENTS = frozenset({"toc", "landmarks", "page-list", "doc-toc"})
 _HELD_SPACE = "\x1a"
 _HELD_BREAK = "\x1b"
 _BREAKS_HELD = re.compile(f"(?<![ {_HELD_BREAK}])[ {_HELD_BREAK}]*{_HELD_BREAK}[ {_HELD_BREAK}]*")
 _SOFT_HYPHEN = "\xad"
-_ROLES = {
-    "table": "table", "grid": "table", "treegrid": "table", "row": "tr", "cell": "td",
-    "gridcell": "td", "columnheader": "th", "rowheader": "th",
-}  # fmt: skip
-_TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
-_CELLS = ("td", "th")
-_GROUPS = {"thead": -1, "tfoot": 1}
-_STRUCTURE = "h1, h2, h3, h4, h5, h6, pre, ul, ol, table"
-_ARRANGED = "table, pre, h1, h2, h3, h4, h5, h6"
 _SCRIPTS = {"sup": Script.RAISED, "super": Script.RAISED, "sub": Script.LOWERED}
-_VERTICAL = re.compile(r"\bvertical-align\s{0,9}:\s{0,9}(super|sub)\b")
+_ROLES = ("epub:type", "role")
 _STRUCK = frozenset({"s", "strike", "del"})
+# What code has besides its letters.
+_MARKED = "br, sub, sup, s, strike, del"
 _STRIKING_CLASSES = frozenset({STRUCK, f"text-decoration-{STRUCK}", "strike", "strikethrough"})
-_CONTENT = "#main-content"
-_TITLE = "#title-text"
-_BREADCRUMBS = "#breadcrumbs li a"
-_FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """The visible content of an HTML fragment, its links to the web, and what was left out."""
-
-    blocks: tuple[Block, ...]
-    links: tuple[tuple[str, str], ...]
-    left_out: tuple[LeftOut, ...]
 
 
 class BlockWriter:
@@ -127,6 +101,7 @@ class BlockWriter:
         self._struck = int(is_struck)
         self._pictures: list[Picture] = []
         self._is_link = True
+        self._links = 0
         self._lists: list[tuple[int, int]] = []
         self._markers: list[str] = []
         self._place: str | None = None
@@ -143,21 +118,22 @@ class BlockWriter:
             text = (node.text_content or "").replace("\n", " ")
             script = self._scripts[-1] if self._scripts else Script.LINE
             self._text.append(Span(text, script, self._struck > 0))
-            self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
+            self._is_link = self._is_link and (not text.strip() or self._links > 0)
         elif tag == "pre":
             self.flush()
             self._write(_code(node))
-        elif self._has_tables and _is_table(node):
+        elif self._has_tables and is_table(node):
             self.flush()
             self._table(node)
         elif tag == "img":
             self._pictures += find_pictures(node)
         elif tag == "math":
-            self._text.append(Span(write_formula(_read_formula(node))))
-        elif tag == "code" and node.css_first("a") is None:
+            space = " " if node.attributes.get("display") == "block" else ""
+            self._text.append(Span(f"{space}{write_formula(_read_formula(node))}{space}"))
+        elif tag == "code" and node.css_first(f"a, {_MARKED}") is None:
             code = Span(_write_span(node.text()), is_struck=self._struck > 0, is_code=True)
             self._text.append(code)
-            self._is_link = self._is_link and _is_in_link(node)
+            self._is_link = self._is_link and self._links > 0
         else:
             self._begin(node)
             return True
@@ -169,6 +145,7 @@ class BlockWriter:
         if _find_script(node) is not None:
             self._scripts.pop()
         self._struck -= _is_struck(node)
+        self._links -= tag == "a"
         if tag in _HEADINGS:
             self._heading(node, _HEADINGS[tag])
         elif tag in _DEFINITIONS:
@@ -212,6 +189,7 @@ class BlockWriter:
         if (script := _find_script(node)) is not None:
             self._scripts.append(script)
         self._struck += _is_struck(node)
+        self._links += tag == "a"
         self._begin_part(node, tag)
 
     def _begin_part(self, node: LexborNode, tag: str) -> None:
@@ -235,7 +213,7 @@ class BlockWriter:
         number = read_number(node.attributes.get("value"), before + step)
         self._lists[-1:] = [(number, step)]
         if node.parent is None or node.parent.tag != "ol":
-            return _mark_task(node)
+            return "-"
         # docutils states the numbering as a class.
         stated = node.parent.attributes
         names = [part.attributes.get("type") or "" for part in (node, node.parent)]
@@ -260,7 +238,7 @@ class BlockWriter:
         caption = node.css_first("caption")
         if caption is not None and (text := _read_lines(caption)):
             self._write(Block(BlockKind.TEXT, text))
-        for block in write_table(list(_rows(node))):
+        for block in write_table(list(read_rows(node, _read_lines))):
             self._write(block)
         self._pictures += (
             picture for picture_node in node.css("img") for picture in find_pictures(picture_node)
@@ -311,26 +289,16 @@ def read(
     navigation of a website around their content.
     """
     text, warnings = decode(data, find_charset(data))
-    text = _SERVER_CODE.sub("", text)
-    refuse_depth(text)
-    tree = LexborHTMLParser(text)
-    show_alternatives(tree)
-    unnamed = name_icons(tree)
-    write_symbols(tree)
-    left_out = (*unnamed, *remove_hidden(tree, find_file, is_book=is_book))
-    place_tabs(tree)
-    ancestors = find_ancestors(tree)
-    exported = find_exported_page(tree)
-    main = exported[1] if exported is not None else None
-    content = _find_content(tree, tree.body if is_book else main, keeps_all=is_book)
+    tree, left_out = _parse(_SERVER_CODE.sub("", text), find_file, is_book=is_book)
+    content, title, crumbs = find_main_part(tree, is_book=is_book)
     blocks = tuple(_walk(content)) if content is not None else ()
     named = " ".join(clean_text("".join(part.text() for part in tree.css("title")[:1])).split())
     headings = (block.text for block in blocks if block.level == 1)
     return Page(
         source=source,
-        title=exported[0] if exported is not None else next(headings, named),
+        title=title or next(headings, named),
         blocks=blocks,
-        crumbs=ancestors,
+        crumbs=crumbs,
         description=read_attribute(tree, "meta[name=description]", "content"),
         keywords=list_keywords(read_attribute(tree, "meta[name=keywords]", "content")),
         language=read_attribute(tree, "html", "lang") or None,
@@ -341,21 +309,13 @@ def read(
     )
 
 
-def read_fragment(markup: str) -> Fragment:
-    """Return the content of an HTML fragment that is a document as a whole, without a surrounding
-    website.
+def read_fragment(markup: str) -> Page:
+    """Return the page of an HTML fragment that is a document as a whole, without a surrounding
+    website; only its blocks, links and left-out content are stated.
     """
-    refuse_depth(markup)
-    tree = LexborHTMLParser(markup)
-    show_alternatives(tree)
-    unnamed = name_icons(tree)
-    write_symbols(tree)
-    left_out = (*unnamed, *remove_hidden(tree))
-    place_tabs(tree)
-    write_form_values(tree)
-    _remove(tree, _UNREAD)
+    tree, left_out = _parse(markup)
     blocks = tuple(_walk(tree.body)) if tree.body is not None else ()
-    return Fragment(blocks, tuple(_list_web_links(tree)), left_out)
+    return Page("", "", blocks, links=tuple(_list_web_links(tree)), left_out=left_out)
 
 
 def find_charset(data: bytes) -> str | None:
@@ -392,12 +352,8 @@ def find_pictures(node: LexborNode) -> Iterator[Picture]:
     A picture embedded in its URL is decoded; pictures are never fetched.
     """
     address = (node.attributes.get("src") or "").strip()
-    figure, caption = node.parent, None
-    for _ in range(_DEEPEST_IN_FIGURE):
-        if figure is not None and figure.tag == "figure":
-            caption = figure.css_first("figcaption")
-            break
-        figure = figure.parent if figure is not None else None
+    figure = next((part for part in list_ancestors(node) if part.tag == "figure"), None)
+    caption = figure.css_first("figcaption") if figure is not None else None
     stated = caption.text() if caption is not None else node.attributes.get("alt")
     name = " ".join((stated or "").split())
     inline = _INLINE_PICTURE.match(address)
@@ -407,30 +363,17 @@ def find_pictures(node: LexborNode) -> Iterator[Picture]:
         yield Picture(name, address)
 
 
-def find_exported_page(tree: LexborHTMLParser) -> tuple[str, LexborNode] | None:
-    """Return the title and content of an exported page, or None if the page is not an export.
-
-    The export puts the name of the space before the title ("Operations : Backups"), and the path of
-    the page, its author, its attachments and its date around the content. These are left out, as is
-    the generated list of the page's headings.
-    """
-    content, title = tree.css_first(_CONTENT), tree.css_first(_TITLE)
-    if content is None or title is None:
-        return None
-    for selector in _FURNITURE:
-        for node in content.css(selector):
-            node.decompose()
-    stated = " ".join(clean_text(title.text()).split())
-    _, separator, name = stated.partition(" : ")
-    return (name if separator and name else stated), content
-
-
-def find_ancestors(tree: LexborHTMLParser) -> tuple[str, ...]:
-    """Return the titles of the space and of the pages above an exported page."""
-    if tree.css_first(_CONTENT) is None:
-        return ()
-    texts = (" ".join(clean_text(node.text()).split()) for node in tree.css(_BREADCRUMBS))
-    return tuple(text for text in texts if text)
+def _parse(
+    markup: str, find_file: FindFile = lambda _: None, *, is_book: bool = False
+) -> tuple[LexborHTMLParser, tuple[LeftOut, ...]]:
+    """Return a page as people see it, with its values as text, and what was left out."""
+    refuse_depth(markup)
+    tree = LexborHTMLParser(markup)
+    left_out = (*write_signs(tree), *remove_hidden(tree, find_file, is_book=is_book))
+    place_tabs(tree)
+    write_form_values(tree)
+    remove_elements(tree, _UNREAD)
+    return tree, left_out
 
 
 def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, str]]:
@@ -441,52 +384,10 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
             yield label, address
 
 
-def _find_content(
-    tree: LexborHTMLParser, main: LexborNode | None, *, keeps_all: bool = False
-) -> LexborNode | None:
-    """Return the element with the content of a page; everything around it is removed."""
-    _remove(tree, _UNREAD if keeps_all else f"{_UNREAD} {_AROUND}")
-    for contents in tree.css("nav"):
-        names = (*_list_roles(contents), contents.attributes.get("class") or "")
-        if not _CONTENTS.isdisjoint(" ".join(names).split()):
-            contents.decompose()
-    write_form_values(tree)
-    labels = {label.mem_id for label in tree.css(_LABELS)}
-    for button in tree.css("button"):
-        if button.mem_id not in labels:
-            button.decompose()
-    return _main(tree) if main is None else main
-
-
-def _remove(tree: LexborHTMLParser, selectors: str) -> None:
-    for selector in selectors.split():
-        for node in tree.css(selector):
-            node.decompose()
-
-
-def _main(tree: LexborHTMLParser) -> LexborNode | None:
-    for selector in _MAIN:
-        nodes = tree.css(selector)
-        if len(nodes) == 1 and _is_main(tree, nodes[0]):
-            return nodes[0]
-    return tree.body
-
-
-def _is_main(tree: LexborHTMLParser, part: LexborNode) -> bool:
-    """Return whether an element contains all of the content, or is an article with most of the
-    text.
-    """
-    if part.tag != "article":
-        return True
-    headings = len(tree.css("h1")), len(part.css("h1"))
-    if any(headings):
-        return headings[1] > 0
-    whole = tree.body.text() if tree.body is not None else ""
-    return 2 * len(part.text().split()) >= len(whole.split())
-
-
 def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
-    writer = BlockWriter(has_tables=has_tables, is_struck=_is_in_struck(root))
+    # Such as the row of a cell.
+    is_struck = any(map(_is_struck, list_ancestors(root)))
+    writer = BlockWriter(has_tables=has_tables, is_struck=is_struck)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -521,23 +422,21 @@ def _find_script(node: LexborNode) -> Script | None:
     """Return the vertical position of the text in an element (raised or lowered), or None if it is
     unchanged.
     """
-    if node.tag == "a" and "noteref" in " ".join(_list_roles(node)):
+    if node.tag == "a" and any("noteref" in (node.attributes.get(name) or "") for name in _ROLES):
         return Script.NOTE
-    style = (node.attributes.get("style") or "").lower()
+    stated = parse_declarations(node.attributes.get("style") or "").get("vertical-align", "")
     # In blocks and cells, such a style does not raise the text.
     is_block = node.tag in _BREAKS or node.tag in _HEADINGS or node.tag == "li"
-    stated = _VERTICAL.search(style) if "vertical" in style and not is_block else None
-    script = _SCRIPTS.get((node.tag or "") if stated is None else stated[1])
+    has_style = stated in _SCRIPTS and not is_block
+    script = _SCRIPTS.get(stated if has_style else node.tag or "")
     if script is not Script.RAISED:
         return script
-    link = node if node.tag == "a" else node.css_first("a[href]") or node.parent
-    address = (link.attributes.get("href") or "") if link is not None and link.tag == "a" else ""
-    return Script.NOTE if "#" in address else script
-
-
-def _list_roles(node: LexborNode) -> Iterator[str]:
-    """Yield the roles of an element in books and for screen readers."""
-    return (node.attributes.get(name) or "" for name in ("epub:type", "role"))
+    parts = filter(None, (node.css_first("a[href]"), node, *list_ancestors(node)))
+    link = next((part for part in parts if part.tag == "a"), None)
+    # A link with more text than the mark is not that of a footnote.
+    is_mark = link is not None and link.text(strip=True) in node.text(strip=True)
+    address = (link.attributes.get("href") or "") if link is not None else ""
+    return Script.NOTE if is_mark and "#" in address else script
 
 
 def _is_struck(node: LexborNode) -> bool:
@@ -548,28 +447,15 @@ def _is_struck(node: LexborNode) -> bool:
     return not _STRIKING_CLASSES.isdisjoint((stated.get("class") or "").split())
 
 
-def _is_in_struck(node: LexborNode) -> bool:
-    """Return whether an element around this one, such as the row of a cell, strikes it out."""
-    around = node.parent
-    for _ in range(_MOST_AROUND):
-        if around is None or _is_struck(around):
-            return around is not None
-        around = around.parent
-    return False
-
-
-def _mark_task(item: LexborNode) -> str:
-    """Return the marker of an item without a number; a task of Confluence is done or open."""
-    around = "" if item.parent is None else item.parent.attributes.get("class") or ""
-    if "inline-task-list" not in around.split():
-        return "-"
-    return "- \u2612" if "checked" in (item.attributes.get("class") or "").split() else "- \u2610"
-
-
 def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     if depth > _DEEPEST_IN_FORMULA or (node.tag or "").startswith("annotation"):
         return Formula("mrow")
     parts = tuple(_read_formula(child, depth + 1) for child in node.iter() if child.is_element_node)
+    if node.tag == "mmultiscripts":
+        names = [part.name for part in parts]
+        at = names.index("mprescripts") if "mprescripts" in names else len(parts)
+        before = Formula("msubsup", parts=(Formula("mrow"), *parts[at + 1 :][:2]))
+        return Formula("mrow", parts=(before, Formula("msubsup", parts=parts[:at][:3])))
     has_no_line = (node.attributes.get("linethickness") or "").startswith("0")
     name = "binomial" if node.tag == "mfrac" and has_no_line else node.tag or ""
     return Formula(name, "" if parts else node.text(), parts)
@@ -583,25 +469,17 @@ def _read_lines(top: LexborNode) -> str:
     return "\n".join(line.strip() for lines in parts for line in lines)
 
 
-def _is_in_link(node: LexborNode) -> bool:
-    """Return whether text is in a link, searching only a few enclosing elements."""
-    parent = node.parent
-    for _ in range(_DEEPEST_IN_LINK):
-        if parent is None or parent.tag == "a":
-            break
-        parent = parent.parent
-    return parent is not None and parent.tag == "a"
-
-
 def _identifier(node: LexborNode) -> str | None:
     attributes = node.attributes
-    stated = attributes.get("id") or (attributes.get("name") if node.tag == "a" else None)
-    return stated if stated and not any(character.isspace() for character in stated) else None
+    stated = attributes.get("id") or (attributes.get("name") if node.tag == "a" else None) or ""
+    return stated if stated.split() == [stated] else None
 
 
 def _code(node: LexborNode) -> Block | None:
-    for line_break in node.css("br"):
-        line_break.replace_with("\n")
+    for part in reversed(node.css(_MARKED)):
+        script, is_struck = _find_script(part) or Script.LINE, _is_struck(part)
+        written = join_spans([Span(part.text(), script, is_struck)])
+        part.replace_with("\n" if part.tag == "br" else written)
     text = node.text().strip("\n")
     if not text.strip():
         return None
@@ -610,87 +488,3 @@ def _code(node: LexborNode) -> Block | None:
     classes = f"{node.attributes.get('class')} {inner.attributes.get('class') if inner else ''}"
     stated = (name.partition("-")[2] for name in classes.split() if name.startswith("language-"))
     return make_code(text, info or next(stated, ""))
-
-
-def _rows(table: LexborNode) -> Iterator[list[Cell]]:
-    """Yield the rows of a table; tables inside cells are flattened."""
-    for row in _list_rows(table):
-        cells = [cell for cell in row.iter() if _find_kind(cell) in _CELLS]
-        inner = [cell.css_first("table") for cell in cells]
-        rows = [_read_rows(node) if node is not None else [] for node in inner]
-        for node in filter(None, inner):
-            node.decompose()
-        yield from unfold_tables([_cell(cell) for cell in cells], rows)
-
-
-def _list_rows(table: LexborNode) -> list[LexborNode]:
-    """Return the rows of a table as they are shown, the header first and the footer last, without
-    those of nested tables.
-    """
-    rows: list[LexborNode] = []
-    moved: dict[str, int] = {}
-    for row in table.css("tr, [role=row]"):
-        owner = row.parent
-        while owner is not None and _find_kind(owner) != "table":
-            owner = owner.parent
-        if owner is not None and owner.mem_id == table.mem_id:
-            rows.append(row)
-            if row.parent is not None:
-                # Only the first header and the first footer are moved.
-                moved.setdefault(row.parent.tag or "", row.parent.mem_id)
-    places = {moved[tag]: place for tag, place in _GROUPS.items() if tag in moved}
-    return sorted(rows, key=lambda row: places.get(row.parent.mem_id if row.parent else 0, 0))
-
-
-def _read_rows(table: LexborNode) -> list[list[Cell]]:
-    """Return the rows of a table; nested tables become text."""
-    return [
-        [_cell(cell) for cell in row.iter() if _find_kind(cell) in _CELLS]
-        for row in _list_rows(table)
-    ]
-
-
-def _cell(node: LexborNode) -> Cell:
-    is_header = _find_kind(node) == "th"
-    return Cell(_read_lines(node), _span(node, "colspan"), _span(node, "rowspan"), is_header)
-
-
-def _find_kind(node: LexborNode) -> str:
-    """Return the tag of an element of a table, or the one that its role corresponds to."""
-    tag = node.tag or ""
-    return tag if tag in _TABLE_TAGS else _ROLES.get(node.attributes.get("role") or "", "")
-
-
-def _is_table(node: LexborNode) -> bool:
-    """Return whether an element is a table and not a layout; one that only has the role of a table
-    must have its whole text in cells.
-    """
-    if node.tag == "table":
-        return not _is_layout(node)
-    if _find_kind(node) != "table":
-        return False
-    cells = (cell for row in _list_rows(node) for cell in row.iter() if _find_kind(cell) in _CELLS)
-    size = sum(len("".join(cell.text().split())) for cell in cells)
-    return size == len("".join(node.text().split())) and node.css_first(_STRUCTURE) is None
-
-
-def _is_layout(table: LexborNode) -> bool:
-    """Return whether a table arranges sections or tables: its role says so, it has one column, or
-    it has no headers, and tables beside each other in a row.
-    """
-    if not any(part.mem_id != table.mem_id for part in table.css(_ARRANGED)[:2]):
-        return False
-    groups = [table, *(part for part in table.iter() if part.tag == "tbody")]
-    rows = [row for group in groups for row in group.iter() if row.tag == "tr"]
-    cells = [[cell for cell in row.iter() if cell.tag in _CELLS] for row in rows]
-    is_column = all(len(own) < 2 for own in cells)
-    has_header = any(cell.tag == "th" for own in cells for cell in own)
-    has_cards = not has_header and any(
-        sum(cell.css_first("table") is not None for cell in own) > 1 for own in cells
-    )
-    return is_column or has_cards or table.attributes.get("role") in ("presentation", "none")
-
-
-def _span(node: LexborNode, name: str) -> int:
-    number = read_number(node.attributes.get(name), 1)
-    return 100_000 if number == 0 and name == "rowspan" else max(1, number)

@@ -5,7 +5,7 @@ what `extensions` rewrites. No code is run.
 """
 
 import re
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from html import escape
@@ -13,6 +13,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
@@ -29,24 +30,20 @@ from knowledge.documents.markup.extensions import (
     rewrite,
 )
 from knowledge.documents.markup.fences import describe_code, name_object, take_options, write_code
-from knowledge.documents.markup.html import Fragment, read_fragment
-from knowledge.documents.markup.wide_rows import widen_tables
+from knowledge.documents.markup.html import read_fragment
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 
 _Env = MutableMapping[str, Any]
+_Tokens = Sequence[Token]
 _DEEPEST_LISTS = 40
 _DEEPEST_DIRECTIVE = 4
-_MOST_STEPS = 10_000_000
-_LONGEST_PART = 2000
-_LONGEST_TAG = 32_000
 _LONGEST_PROSE = 100_000
-_DEEPEST_LABELS = 4
+_BAR = re.compile(r"(?<!\\)\|")
 _STATED_ANCHOR = re.compile(r"\{:?[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
 _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
 )
-# Exports of databases state the fields of a page in lines.
 _LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}::?[ \t][^\n]++(?:\n|\Z)){2,}+")
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})
 _ROLE = re.compile(r"\{([A-Za-z][\w:.-]{0,40})\}\Z")
@@ -65,8 +62,8 @@ _FENCE_LABEL = re.compile(
 _FENCE_WORD = re.compile(
     r"(?!(?:(?:show|no)LineNumbers|noInline|live|npm2yarn|expandable|twoslash)\Z)\w[\w./-]*\Z"
 )
-_LIST_ITEM = re.compile(r"[ \t]*(\*[ \t]+-|-)(?:[ \t]|\Z)")
-_MOST_INNER = 5000
+# The elements for a list, its items, the lists in them and their items.
+_TABLE_TAGS = ("table", "tr", "", "td")
 _COMPONENT = re.compile(r"<[A-Z][\w.]{0,60}(?:\s[^<>]{0,2000})?/?>")
 _UNSHOWN = re.compile(
     r"<(audio|canvas|datalist|dialog|iframe|math|noembed|noframes|noscript|object|plaintext|script|"
@@ -76,6 +73,10 @@ _UNSHOWN = re.compile(
 
 _TEXT_EXPRESSION = re.compile(r"\{([\"'`])([^\"'`{}\\\n$]{0,500})\1\}")
 
+_FORMULA_LINE = re.compile(
+    r"[ ]{0,3}(\$\$(?!\$)|\\\[|\\begin\{[a-z]{1,20}\*?\})(?!.*(?:\$\$|\\\]|\\end\{))"
+)
+_MOST_LINES_OF_FORMULA = 100
 # Formulas of KaTeX and MathJax. A dollar sign between words may be an amount or a variable.
 _FORMULA = re.compile(
     r"\$\$(?:[^$`\\]|\\.){1,2000}\$\$"
@@ -89,9 +90,7 @@ _FORMULA = re.compile(
 class _Writer(RendererHTML):
     """Writes tokens as HTML; each method is named after the token type that it writes."""
 
-    def heading_open(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
-    ) -> str:
+    def heading_open(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         for last in (tokens[idx + 1].children or [])[-1:]:
             place = max(0, last.content.rfind("{"))
             if (stated := _STATED_ANCHOR.match(last.content, place)) is not None:
@@ -99,7 +98,7 @@ class _Writer(RendererHTML):
                 last.content = last.content[:place]
         return self.renderToken(tokens, idx, options, env)
 
-    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def text(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         content = tokens[idx].content
         if _find_role(tokens, idx):
             content = content[: content.rindex("{")]
@@ -108,18 +107,16 @@ class _Writer(RendererHTML):
         content = _ATTRIBUTES.sub("", FOOTNOTE_MARK.sub(r"[\1]", content))
         return escape(content)
 
-    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def formula(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         return escape(tokens[idx].content)
 
-    def code_inline(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
-    ) -> str:
+    def code_inline(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         content = tokens[idx].content
         if idx and _find_role(tokens, idx - 1) in _REFERENCE_ROLES:
             return escape(_REFERENCE_TARGET.sub("", content))
         return f"<code>{escape(content)}</code>"
 
-    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def image(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         """Write a picture with its alternative text, which is marked because it is not a
         sentence.
         """
@@ -128,14 +125,14 @@ class _Writer(RendererHTML):
         source = escape(str(token.attrs["src"]))
         return f'{f"![{name}]" if name else ""}<img src="{source}" alt="{name}">'
 
-    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def fence(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         info, content = tokens[idx].info.strip(), tokens[idx].content
         directive = _DIRECTIVE.match(info)
         if directive is None or env.get("depth", 0) >= _DEEPEST_DIRECTIVE:
             return write_code(_describe_fence(info), content)
         return _write_directive(directive[1], directive[2].strip(), content, env)
 
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def code_block(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         content, depth = tokens[idx].content, env.get("depth", 0)
         follows_list = idx > 0 and tokens[idx - 1].type in _ENDS_OF_LISTS
         if follows_list and ITEM.match(content) and depth < _DEEPEST_DIRECTIVE:
@@ -143,14 +140,12 @@ class _Writer(RendererHTML):
             return _write_html(content, {**env, "depth": depth + 1})
         return write_code("", content)
 
-    def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env) -> str:
+    def html_block(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         return _close_tags(
             _COMPONENT.sub(partial(_show_component, tag="p"), tokens[idx].content), env
         )
 
-    def html_inline(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: _Env
-    ) -> str:
+    def html_inline(self, tokens: _Tokens, idx: int, options: OptionsDict, env: _Env) -> str:
         return _close_tags(_COMPONENT.sub(_show_component, tokens[idx].content), env)
 
 
@@ -191,7 +186,7 @@ def blocks_of(markdown: str) -> tuple[Block, ...]:
     return _read(markdown).blocks
 
 
-def _read(markdown: str, *, is_mdx: bool = False) -> Fragment:
+def _read(markdown: str, *, is_mdx: bool = False) -> Page:
     left_out = LeftOutCounts()
     env = {"page": markdown.lower(), "is_mdx": is_mdx, "left_out": left_out}
     fragment = read_fragment(_write_html(markdown, env))
@@ -204,21 +199,46 @@ def _write_html(markdown: str, env: _Env) -> str:
     cleaned = rewrite(
         markdown, env["left_out"], lambda text: parser.renderInline(text, {"page": ""})
     )
-    return str(parser.render(widen_tables(cleaned, parser), env))
+    return str(parser.render(_widen_tables(cleaned, parser), env))
+
+
+def _widen_tables(markdown: str, parser: MarkdownIt) -> str:
+    """Return text in which each table has as many columns as its longest row; added columns have no
+    name.
+
+    Rows become longer if code contains a vertical bar, because some website generators do not split
+    code.
+    """
+    if "|" not in markdown:
+        return markdown
+    lines = markdown.split("\n")
+    for token in parser.parse(markdown):
+        if token.type != "table_open" or token.map is None:
+            continue
+        first, end = token.map
+        missing = max(map(_count_cells, lines[first:end])) - _count_cells(lines[first])
+        if missing > 0:
+            for at, cell in ((first, " |"), (first + 1, "---|")):
+                lines[at] = f"{lines[at].rstrip().removesuffix('|')}|{cell * missing}"
+    return "\n".join(lines)
+
+
+def _count_cells(line: str) -> int:
+    return len(_BAR.split(line.strip().removeprefix("|").removesuffix("|")))
 
 
 @cache
-def _make_parser(*, with_emphasis: bool = True) -> MarkdownIt:
-    options = {"maxNesting": _DEEPEST_LISTS if with_emphasis else _DEEPEST_LABELS}
-    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer).enable("table")
-    if with_emphasis:
-        parser.enable("strikethrough")
-        parser.inline.ruler.at("emphasis", _read_emphasis)
-    else:
-        parser.disable("emphasis")
+def _make_parser(*, is_prose: bool = True) -> MarkdownIt:
+    options = {"maxNesting": _DEEPEST_LISTS}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Writer)
+    parser.enable(["table", "strikethrough"])
+    parser.inline.ruler.at("emphasis", _read_emphasis)
     parser.inline.ruler.before("escape", "formula", _read_formula)
     parser.core.ruler.at("inline", _parse_inline)
-    return parser
+    parser.block.ruler.before(
+        "fence", "formula_lines", _read_formula_lines, {"alt": ["paragraph", "list"]}
+    )
+    return parser if is_prose else parser.disable(["emphasis", "strikethrough", "image", "link"])
 
 
 def _read_emphasis(state: StateInline, silent: bool) -> bool:
@@ -245,39 +265,41 @@ def _read_formula(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _read_formula_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a formula of several lines as code; its text follows an empty line."""
+    end = min(end, start + _MOST_LINES_OF_FORMULA)
+    lines = state.getLines(start, end, state.blkIndent, False).split("\n")
+    opening = None if state.is_code_block(start) else _FORMULA_LINE.match(lines[0])
+    if opening is None:
+        return False
+    closing = opening[1].replace("[", "]").replace("begin", "end")
+    is_alone = lines[0].strip() == opening[1]
+    for at, line in enumerate(lines[1:], 1):
+        if not (is_alone or (line.strip() and not silent)):
+            break
+        if line.rstrip(" \t\r.,;").endswith(closing):
+            if not silent:
+                token = state.push("fence", "code", 0)
+                token.info, token.content = "math", "\n".join((*lines[: at + 1], ""))
+                state.line = start + at + 1
+            return True
+    return False
+
+
 def _parse_inline(state: StateCore) -> None:
-    """Parse the text of each block in parts, so that the search for a closing bracket is limited to
-    one part.
-    """
+    """Parse the text of each block; lines of fields, such as those of exported databases, stay."""
     for token in state.tokens:
-        # A line of a megabyte is not prose: each star would be a token.
-        parser = _make_parser(with_emphasis=len(token.content) <= _LONGEST_PROSE)
-        for part in _split(token.content) if token.type == "inline" else ():
-            children: list[Token] = []
-            parser.inline.parse(part, parser, state.env, children)
-            if _LABELLED_LINES.fullmatch(token.content):
-                breaks = (child for child in children if child.type == "softbreak")
-                for child in breaks:
-                    child.type = "hardbreak"
-            token.children = [*(token.children or ()), *children]
+        if token.type == "inline":
+            # A line of a megabyte is not prose: each star or bracket would be a token.
+            parser = _make_parser(is_prose=len(token.content) <= _LONGEST_PROSE)
+            token.children = []
+            parser.inline.parse(token.content, parser, state.env, token.children)
+            is_labelled = _LABELLED_LINES.fullmatch(token.content) is not None
+            for child in token.children if is_labelled else ():
+                child.type = "hardbreak" if child.type == "softbreak" else child.type
 
 
-def _split(text: str) -> Iterator[str]:
-    """Yield text in parts if parsing its brackets would take too long.
-
-    HTML tags of at most `_LONGEST_TAG` characters are not divided.
-    """
-    start = 0
-    while text.count("[", start) * (len(text) - start) > _MOST_STEPS:
-        end = text.rfind(" ", start, start + _LONGEST_PART) + 1 or start + _LONGEST_PART
-        if text.rfind("<", start, end) > text.rfind(">", start, end):
-            end = text.find(">", end, end + _LONGEST_TAG) + 1 or end
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
-def _find_role(tokens: Sequence[Token], idx: int) -> str:
+def _find_role(tokens: _Tokens, idx: int) -> str:
     """Return the role before inline code, such as `{ref}`, or an empty string."""
     is_before_code = idx + 1 < len(tokens) and tokens[idx + 1].type == "code_inline"
     text = tokens[idx].content[-50:] if is_before_code and tokens[idx].type == "text" else ""
@@ -318,22 +340,14 @@ def _write_directive(name: str, argument: str, content: str, env: _Env) -> str:
 
 def _write_list_table(caption: str, body: str, env: _Env) -> str:
     """Write a nested list as a table: `* -` begins a row, `-` a cell."""
-    rows: list[list[list[str]]] = []
-    for line in body.split("\n")[:_MOST_INNER]:
-        match = _LIST_ITEM.match(line)
-        if match is not None and (len(match[1]) > 1 or not rows):
-            rows.append([])
-        if match is not None:
-            rows[-1].append([line[match.end() :]])
-        elif rows and rows[-1]:
-            rows[-1][-1].append(line.strip())
-    inline = _make_parser().renderInline
-    written = "".join(
-        f"<tr>{''.join(f'<td>{inline(chr(10).join(cell), env)}</td>' for cell in row)}</tr>"
-        for row in rows
-    )
-    head = f"<caption>{inline(caption, env)}</caption>" if caption else ""
-    return f"<table>{head}{written}</table>\n" if rows else ""
+    parser = _make_parser()
+    tokens = parser.parse(body, env)
+    for token in tokens:
+        if token.type.startswith(("bullet_list", "list_item")) and token.level < len(_TABLE_TAGS):
+            token.tag, token.hidden = _TABLE_TAGS[token.level], not _TABLE_TAGS[token.level]
+    head = f"<caption>{parser.renderInline(caption, env)}</caption>" if caption else ""
+    written = str(parser.renderer.render(tokens, parser.options, env))
+    return written.replace("<table>", f"<table>{head}", 1)
 
 
 def _close_tags(markup: str, env: _Env) -> str:

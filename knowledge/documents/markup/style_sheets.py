@@ -27,7 +27,7 @@ _NAMES = (
 # These never hide an element.
 _STATING = frozenset(
     {"list-style", "list-style-type", "vertical-align", "white-space", "text-decoration", "content"}
-    | {"counter-reset", "counter-set", "counter-increment"}
+    | {"counter-reset", "counter-set", "counter-increment", "direction", "unicode-bidi"}
 )
 _PROPERTIES = _STATING.union(_NAMES.split())
 SPACING = re.compile(r"(?:margin|padding|border)(?:-(?:left|right|inline))?\Z")

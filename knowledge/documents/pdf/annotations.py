@@ -19,6 +19,7 @@ _TOO_MANY = (
 )
 _MOST_OPTIONS = 1_000
 _SIZE = 10.0
+_WIDEST_LETTER = 0.7
 _FURTHER_ABOVE = 3.0
 """How much nearer a label beside a field is than one above it."""
 
@@ -28,7 +29,8 @@ def take_annotations(
 ) -> list[Segment]:
     """Return the values of form fields and texts on a page; comments and hidden values are counted.
 
-    A value is on the same line as the text beside its field.
+    A value is on the same line as the text beside its field, and follows the nearest text in the
+    drawing order.
     """
     taken: list[Segment] = []
     left = _MOST_CHARACTERS
@@ -121,13 +123,14 @@ def _place(page: PdfPage, annotation: Any, text: str, segments: list[Segment]) -
     beside = [segment for segment in segments if bottom <= segment.base <= top]
     nearest = min(beside, key=lambda one: abs(one.base - bottom), default=None)
     tagged = [segment for segment in segments if segment.tag is not None]
-    label = min(tagged, key=lambda one: _find_distance(one, box), default=None)
-    tag = None if label is None else label.tag
+    label = min(tagged or segments, key=lambda one: _find_distance(one, box), default=None)
+    tag, number = (None, 0) if label is None else (label.tag, label.number)
     lines = text.splitlines()
     size = _SIZE if nearest is None else nearest.size
     first = top - size if nearest is None or len(lines) > 1 else nearest.base
     for at, line in enumerate(lines):
-        yield Segment(line, left, right, first - at * 1.2 * size, size, tag=tag)
+        end = min(right, left + _WIDEST_LETTER * size * len(line))
+        yield Segment(line, left, end, first - at * 1.2 * size, size, tag=tag, number=number)
 
 
 def _find_distance(segment: Segment, box: Box) -> float:

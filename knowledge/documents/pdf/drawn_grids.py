@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from knowledge.documents.pdf.page_text import Segment, Stroke
+from knowledge.documents.tables import MOST_COLUMNS
 
 NEAR = 2.5
 """Maximum distance in points at which lines of a grid meet or count as one line."""
@@ -88,7 +89,7 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
 
     An outer side that is not drawn is where the lines end.
     """
-    level, upright = _merge(strokes, is_vertical=False), _merge(strokes, is_vertical=True)
+    level, upright = (merge_strokes(strokes, is_vertical=one) for one in (False, True))
     if len(level) * len(upright) > _MOST_MEETINGS:
         return []
     meetings = (
@@ -104,6 +105,21 @@ def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
         touching.setdefault(group, []).append(line)
     grids = [grid for own in touching.values() if (grid := make_grid(own)) is not None]
     return sorted(grids, key=lambda grid: -grid.area)
+
+
+def merge_strokes(strokes: Iterable[Stroke], *, is_vertical: bool) -> list[Stroke]:
+    """Return lines; those that continue each other are one."""
+    lines: list[Stroke] = []
+    for places in _group_near(one for one in strokes if one.is_vertical is is_vertical):
+        at = sum(place.at for place in places) / len(places)
+        held: Stroke | None = None
+        for place in sorted(places, key=lambda one: one.start):
+            if held is not None and place.start <= held.end + NEAR:
+                held = lines[-1] = replace(held, end=max(held.end, place.end))
+            else:
+                held = replace(place, at=at)
+                lines.append(held)
+    return lines
 
 
 def find_groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -138,7 +154,7 @@ def make_grid(lines: Iterable[Stroke]) -> DrawnGrid | None:
     lefts = [group[0].at for group in _group_near(upright)]
     tops = [group[0].at for group in _group_near(level)][::-1]
     rows, columns = len(tops) - 1, len(lefts) - 1
-    if not rows or not columns or rows * columns > _MOST_CELLS:
+    if not rows or not 0 < columns <= MOST_COLUMNS or rows * columns > _MOST_CELLS:
         return None
     ended, closed = _find_drawn(upright, lefts[1:], tops), _find_drawn(level, tops[1:], lefts)
     cells = tuple(_list_cells(lefts, tops, ended, closed))
@@ -151,11 +167,15 @@ def has_interlocked_rows(grid: DrawnGrid) -> bool:
 
 
 def part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
-    """Return the tables next to each other in a grid whose rows interlock, otherwise the grid.
+    """Return the tables below or next to each other in a grid, otherwise the grid.
 
-    Titles above and notes below them have the width of the grid. A line beside all rows that
-    interlock is the border of two tables.
+    A row whose cells are shifted against those above begins another table, or is a row of a form.
+    Tables next to each other have rows that interlock. Titles above and notes below them have the
+    width of the grid. A line beside all rows that interlock is the border of two tables.
     """
+    if shifts := _list_shifts(grid):
+        parts = _cut_grid(grid, [grid.tops[-1], *shifts, grid.tops[0]], is_vertical=False)
+        return [one for part in parts for one in part_grid(part, part.part(segments)[0])]
     columns = _list_starts(grid)
     bands = _list_interlocked(columns)
     if not bands:
@@ -181,6 +201,28 @@ def part_grid(grid: DrawnGrid, segments: Sequence[Segment]) -> list[DrawnGrid]:
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
     return (segment.left + segment.right) / 2, segment.base + segment.size * 0.3
+
+
+def _list_shifts(grid: DrawnGrid) -> list[float]:
+    """Return from below to above where a row ends whose cells are shifted against those below: each
+    of two cells reaches over an end of the other.
+    """
+    above: dict[int, list[tuple[int, int]]] = {}
+    below: dict[int, list[tuple[int, int]]] = {}
+    for cell in grid.cells:
+        place = cell.column, cell.column + cell.columns
+        above.setdefault(cell.row + cell.rows, []).append(place)
+        below.setdefault(cell.row, []).append(place)
+    columns = len(grid.lefts) - 1
+    return [
+        grid.tops[row] for row in sorted(set(above) & set(below), reverse=True)
+        if sum(end - start for start, end in above[row]) == columns
+        and any(
+            left < start < right < end or start < left < end < right
+            for left, right in above[row]
+            for start, end in below[row]
+        )
+    ]  # fmt: skip
 
 
 def _list_starts(grid: DrawnGrid) -> list[set[int]]:
@@ -220,21 +262,6 @@ def _cut_grid(grid: DrawnGrid, edges: Sequence[float], *, is_vertical: bool) -> 
         ]  # fmt: skip
         parts.append(make_grid([line for line in lines if line.end - line.start > NEAR]))
     return [part for part in parts if part is not None]
-
-
-def _merge(strokes: Iterable[Stroke], *, is_vertical: bool) -> list[Stroke]:
-    """Return lines; those that continue each other are one."""
-    lines: list[Stroke] = []
-    for places in _group_near(one for one in strokes if one.is_vertical is is_vertical):
-        at = sum(place.at for place in places) / len(places)
-        held: Stroke | None = None
-        for place in sorted(places, key=lambda one: one.start):
-            if held is not None and place.start <= held.end + NEAR:
-                held = lines[-1] = replace(held, end=max(held.end, place.end))
-            else:
-                held = replace(place, at=at)
-                lines.append(held)
-    return lines
 
 
 def _group_near(lines: Iterable[Stroke]) -> list[list[Stroke]]:

@@ -14,6 +14,7 @@ _PITCH = 1.7
 _FURTHEST = 1.5
 """Maximum distance between a drop cap and the text beside it, in sizes of the text."""
 _HEIGHT = 0.7
+_LOWER = 1.2
 _OPENING = "\"'\u201c\u201e\u00ab\u00bf\u00a1("
 _LEAST_INDENT = 0.15
 
@@ -47,7 +48,8 @@ def _list_beside(cap: Segment, segments: Sequence[Segment]) -> list[Segment]:
     for one in sorted(smaller, key=lambda one: -one.base):
         if beside and not 0 < beside[-1].base - one.base < _PITCH * one.size:
             continue
-        is_level = cap.base - one.size / 2 < one.base < cap.base + cap.size
+        # Browsers may place the letter above the baseline of the last line beside it.
+        is_level = cap.base - _LOWER * one.size < one.base < cap.base + cap.size
         if is_level and -one.size < one.left - cap.right < _FURTHEST * one.size:
             beside.append(one)
         elif beside and abs(one.left - cap.left) < one.size and one.base < cap.base:

@@ -1,11 +1,14 @@
-"""Writes fractions of a PDF page, whose parts are above and below a bar, in their lines: `1/2`."""
+"""Writes fractions and roots of a PDF page in their lines: `1/2`, `√(a+b)`.
+
+The parts of a fraction are above and below a bar, that of a root is below the bar of its sign.
+"""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from knowledge.documents.notation import write_fraction
-from knowledge.documents.pdf.glyphs import Glyph
+from knowledge.documents.notation import Formula, write_formula, write_fraction
+from knowledge.documents.pdf.glyphs import ROOT, Glyph
 from knowledge.documents.pdf.page_text import Stroke
 
 _MOST_BARS = 300
@@ -23,6 +26,8 @@ _LONGER, _OUTSIDE = 0.8, 0.3
 _BESIDE = 1.5
 """Maximum distance of the bar from the letters of its line, in font sizes."""
 _SMALLER = 0.95
+_NEAR_ROOT = 0.2
+"""Maximum distance of a bar from the upper right corner of the sign of a root, in font sizes."""
 _Write = Callable[[Sequence[Glyph]], str]
 
 
@@ -41,6 +46,20 @@ def join_fractions(
         last = bisect_left(ordered, bar.at + _FURTHEST, key=lambda one: one.base)
         near = ordered[first : min(last, first + _MOST_NEAR)]
         upper, lower = _find_part(near, bar, _ABOVE, 1), _find_part(near, bar, _BELOW, -1)
+        root = next((glyph for glyph in near if _is_root(glyph, bar)), None)
+        if root is not None and lower:
+            numbers.add(bar.number)
+            formula = Formula("msqrt", parts=(Formula("mi", write(lower)),))
+            root.text, root.right = write_formula(formula), bar.end
+            root.base, root.typeface = lower[0].base, lower[0].typeface
+            parts = {id(glyph) for glyph in lower}
+            behind = glyphs[glyphs.index(lower[-1]) + 1 :][:1]
+            if behind and behind[0].text.isalnum():
+                # `√2 x` is not the root of `2x`.
+                behind[0].has_space = True
+            glyphs = [glyph for glyph in glyphs if id(glyph) not in parts]
+            ordered = sorted(glyphs, key=lambda one: one.base)
+            continue
         line = _find_line(near, bar, upper, lower) if _are_parts(near, bar, upper, lower) else []
         if not line:
             continue
@@ -75,6 +94,16 @@ def _find_part(
         ),
         key=lambda one: one.left,
     )  # fmt: skip
+
+
+def _is_root(glyph: Glyph, bar: Stroke) -> bool:
+    """Return whether a glyph is the sign of a root whose bar begins at its upper right corner.
+
+    The baseline of the sign is not that of the line, but at its top in fonts of TeX.
+    """
+    size = glyph.typeface.size
+    corner = abs(glyph.right - bar.start), abs(glyph.base + glyph.top * size - bar.at)
+    return glyph.text == ROOT and max(corner) < _NEAR_ROOT * size
 
 
 def _are_parts(

@@ -5,6 +5,7 @@ The positions are those that a reader of the text sees, see `turn_page`.
 
 import ctypes
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ GAP_OF_WORDS = 0.2
 HEIGHT = (-0.2, 0.75)
 """From where to where letters reach, in font sizes above the baseline."""
 UNREADABLE = "\ufffd"
+ROOT = "\u221a"
 _GAP_OF_CELLS = 1.2
 """Maximum gap between two words of one segment, in font sizes."""
 _GAP_WITHOUT_SPACE = 0.9
@@ -57,6 +59,8 @@ _SAME_SHAPE = 0.02
 """Maximum difference in points between the edges of two shapes of a letter."""
 _DOUBTFUL = f"{UNREADABLE}\u21b5"
 """Letters that may be ligatures; macOS states a return sign as the meaning of that of TeX fonts."""
+_NAMED = re.compile(rb"dup[ ]+(\d{1,3})[ ]*/([A-Za-z_]{1,30})[ ]+put")
+"""The number and name of a character in the program of a Type 1 font."""
 _LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 _MOST_CHARACTERS = 200_000
 _ACCENTS = dict(
@@ -95,8 +99,8 @@ class Glyph:
     """A letter or ligature, or a word of a page with right-to-left text.
 
     A space precedes it in the file (`has_drawn_space`), or PDFium adds one. `drawn` is the address
-    of the drawn text that it belongs to. Digits and signs have their `height`, and their `middle`
-    above the baseline, in font sizes.
+    of the drawn text that it belongs to. Digits, signs and roots have their `height`, and their
+    `middle` above the baseline, in font sizes.
     """
 
     text: str
@@ -114,6 +118,11 @@ class Glyph:
         """Set the size and the baseline to those of a digit with the height of the glyph."""
         self.base += (self.middle - _SCRIPT * _DIGIT_MIDDLE) * self.typeface.size
         self.typeface = replace(self.typeface, size=_SCRIPT * self.typeface.size)
+
+    @property
+    def top(self) -> float:
+        """The upper end above the baseline, in font sizes."""
+        return self.middle + self.height / 2
 
     @property
     def widest_gap(self) -> float:
@@ -178,7 +187,7 @@ def _read_glyphs(
 ) -> Iterator[Glyph]:
     positions, tags = _Positions(page, texts), read_tags(page)
     typefaces: dict[int | None, Typeface] = {}
-    shapes: dict[int | None, dict[str, Box]] = {}
+    fonts: dict[int | None, tuple[dict[int, str], dict[str, Box]]] = {}
     codes = _read_codes(text_page)
     unreadable = _list_unreadable(text_page, codes)
     has_space = has_drawn_space = is_misplaced = False
@@ -200,20 +209,19 @@ def _read_glyphs(
         origin, was_misplaced = _find_origin(text_page, index), is_misplaced
         matrix, is_misplaced = positions.find_matrix(address, face.turn, origin)
         left, base = matrix.on_point(*origin)
-        # For turned characters, PDFium has only the tight box.
-        _, _, right, _ = matrix.on_rect(*text_page.get_charbox(index, loose=not face.turn))
+        _, _, right, _ = matrix.on_rect(*text_page.get_charbox(index, loose=True))
         if code > _LARGEST_HALF and before == (code, left):
             # Word states the letters of formulas twice.
             continue
         before = code, left
         shown = UNREADABLE if is_unreadable else _show(code)
-        ligature = _find_ligature(text_page, index, shapes) if shown in _DOUBTFUL else ""
-        shown = ligature or shown
+        if shown in _DOUBTFUL:
+            shown = _find_letters(text_page, index, code, fonts) or shown
         # PDFium adds spaces between the letters of turned text, as if each were a line.
         is_apart = bool(face.turn) or is_misplaced or was_misplaced
         is_spaced = has_drawn_space if is_apart else has_space
         glyph = Glyph(shown, left, right, base, face, is_spaced, has_drawn_space, address)
-        if shown.isdecimal() or shown in _SIGNS:
+        if shown.isdecimal() or shown in (*_SIGNS, ROOT):
             _, bottom, _, top = matrix.on_rect(*text_page.get_charbox(index))
             glyph.middle = ((bottom + top) / 2 - base) / face.size
             glyph.height = (top - bottom) / face.size
@@ -281,31 +289,56 @@ def _is_drawn(text_page: PdfTextPage, index: int) -> bool:
     return bool(min(right - left, top - bottom) > _LEAST_DRAWN)
 
 
-def _find_ligature(
-    text_page: PdfTextPage, index: int, shapes: dict[int | None, dict[str, Box]]
+def _find_letters(
+    text_page: PdfTextPage,
+    index: int,
+    code: int,
+    fonts: dict[int | None, tuple[dict[int, str], dict[str, Box]]],
 ) -> str:
-    """Return the ligature that a character without a stated meaning, or a false one, is.
+    """Return the letters of a character without a stated meaning, or with a false one.
 
-    It is the one of the font with the same box. Returns "" if there is none. `shapes` contains the
-    boxes of the ligatures of the fonts seen before.
+    They are those that its name in the font states, or the ligature of the font with the same box.
+    Returns "" if there is none. `fonts` contains both for the fonts seen before.
     """
     drawn, matrix = text_page.get_textobj(index), raw.FS_MATRIX()
     if drawn is None:
         return ""
     font = drawn.get_font().raw
     address = find_address(font)
-    if address not in shapes:
-        shapes[address] = {one: box for one in _LIGATURES if (box := _measure(font, one))}
+    if address not in fonts:
+        boxes = {one: box for one in _LIGATURES if (box := _measure(font, one))}
+        fonts[address] = _read_names(font), boxes
+    names, boxes = fonts[address]
+    if code in names:
+        return names[code]
     raw.FPDFText_GetMatrix(text_page, index, matrix)
     size, (x, y) = drawn.get_font_size(), _find_origin(text_page, index)
     turned = PdfMatrix(*(size * part for part in (matrix.a, matrix.b, matrix.c, matrix.d)))
     left, bottom, right, top = text_page.get_charbox(index)
     own = left - x, bottom - y, right - x, top - y
-    for ligature, box in shapes[address].items():
+    for ligature, box in boxes.items():
         placed = turned.on_rect(*box)
         if all(abs(one - other) < _SAME_SHAPE for one, other in zip(own, placed, strict=True)):
             return _show(ord(ligature))
     return ""
+
+
+def _read_names(font: Any) -> dict[int, str]:
+    """Return the letters that the program of a Type 1 font names, by their numbers; not by 0, which
+    may be any character.
+
+    A ligature has the names of its letters, such as `f_i` (Adobe Glyph List specification).
+    """
+    size = ctypes.c_size_t()
+    raw.FPDFFont_GetFontData(font, None, 0, size)
+    program = (ctypes.c_uint8 * size.value)()
+    raw.FPDFFont_GetFontData(font, program, size.value, size)
+    named: dict[int, str] = {}
+    for number, name in _NAMED.findall(bytes(program)):
+        parts = name.decode().split("_")
+        if int(number) and all(len(part) == 1 for part in parts):
+            named[int(number)] = "".join(parts)
+    return named
 
 
 def _measure(font: Any, letter: str) -> Box | None:

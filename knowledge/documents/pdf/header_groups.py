@@ -216,8 +216,6 @@ def _part_header(columns: Columns, segment: Segment, over: Sequence[int]) -> lis
         all(abs(share(one) - share(other)) < _ALIGNED * segment.size for one, other in edges)
         for share in (min, max, sum)
     )
-    if len(segment.parts) == len(over):
-        return [part.text for part in segment.parts]
     if len(words) != sum(map(len, own.values())) or len(edges) < len(over) or not is_aligned:
         return [segment.text for _ in over]
     return [" ".join(word for *_, word in own[at]) for at in over]

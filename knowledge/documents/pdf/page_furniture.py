@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain
 from statistics import median
 
 from knowledge.documents.page import LeftOutCounts
@@ -127,7 +127,10 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
     places: dict[str, list[Line]] = {}
     inner: set[str] = set()
     for page in pages:
-        heads = {id(line) for line, below in pairwise(page.lines) if _heads_columns(line, below)}
+        heads = {
+            id(line) for at, line in enumerate(page.lines)
+            if any(_heads_columns(line, below) for below in page.lines[at + 1 : at + 3])
+        }  # fmt: skip
         edges = {id(line) for line in _edge_lines(page)} - heads
         for line in page.lines:
             if id(line) in edges:
@@ -142,8 +145,8 @@ def _find_heads(pages: Sequence[LaidOutPage], usual: float) -> Iterator[int]:
 
 
 def _heads_columns(line: Line, below: Line) -> bool:
-    """Return whether a line has texts above each text of the next line, as the header of a table;
-    some cells of its first row may be empty.
+    """Return whether a line has texts above each text of one of the next lines, as the header of a
+    table; some cells of its first row may be empty.
     """
     heads = [
         {

@@ -4,13 +4,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 
 from knowledge.documents.pdf.drawn_grids import find_grids
 from knowledge.documents.pdf.drop_caps import join_drop_caps
 from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment, Stroke
 from knowledge.documents.pdf.ruled_tables import take_tables
-from knowledge.documents.pdf.side_by_side import part_unaligned, take_cards
+from knowledge.documents.pdf.side_by_side import part_drawn, part_unaligned, take_cards
 from knowledge.documents.pdf.side_notes import place_note, take_notes
 from knowledge.documents.pdf.text_lines import (
     UNSPACED,
@@ -68,25 +69,21 @@ class _Gutter:
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = join_drop_caps([segment for segment in text.segments if segment.text.strip()])
-    notes: Sequence[list[Segment]] = ()
+    page = LaidOutPage(number, text, is_unclear=_is_vertical(segments))
     if segments and _is_tagged(segments):
-        groups = _follow_tags(segments)
-    else:
-        grids = find_grids(_remove_frame(text))
-        frames = ((one.lefts[0], one.tops[-1], one.lefts[-1], one.tops[0]) for one in grids)
-        boxes = [*text.boxes, *frames]
-        segments = take_cards(take_tables(segments, grids), boxes)
-        notes, segments = take_notes(segments, boxes, text.rules, EDGE * text.height)
-        groups = _split_columns(segments, text, depth=2)
-    lines: list[Line] = []
-    is_unclear = _is_vertical(segments)
-    for group in groups:
-        for part, is_unaligned in part_unaligned(group):
-            lines += _find_lines_of(part, number)
-            is_unclear |= is_unaligned
-    for note in notes:
-        place_note(lines, _find_lines_of(note, number))
-    return LaidOutPage(number, text, lines, is_unclear)
+        page.lines = list(_find_lines_of(page, _follow_tags(segments)))
+        return page
+    grids = find_grids(_remove_frame(text))
+    frames = ((one.lefts[0], one.tops[-1], one.lefts[-1], one.tops[0]) for one in grids)
+    boxes = [*text.boxes, *frames]
+    parts = take_cards(take_tables(segments, grids), boxes)
+    for part in part_drawn(parts):
+        notes, others = take_notes(part, boxes, text.rules, EDGE * text.height)
+        lines = list(_find_lines_of(page, _split_columns(others, text, depth=2)))
+        for note in notes:
+            place_note(lines, list(_find_lines_of(page, [note])))
+        page.lines += lines
+    return page
 
 
 def _is_vertical(segments: Sequence[Segment]) -> bool:
@@ -119,16 +116,19 @@ def _remove_frame(text: PageText) -> list[Stroke]:
     return [one for one in text.strokes if id(one) not in removed]
 
 
-def _find_lines_of(group: Sequence[Segment], number: int) -> list[Line]:
-    column = (min(line.left for line in group), max(line.right for line in group))
-    lines = []
-    for line in find_lines(group):
-        line.column = column
-        parts = [line]
-        if (table := line.table) is not None and not table.rows:
-            parts = [replace(part, column=table.columns[0]) for part in find_lines(table.segments)]
-        lines += [replace(part, page=number) for part in parts]
-    return lines
+def _find_lines_of(page: LaidOutPage, groups: Iterable[Sequence[Segment]]) -> Iterator[Line]:
+    """Yield the lines of groups of segments; the page is unclear if the order of a group is."""
+    for part, is_unclear in chain.from_iterable(map(part_unaligned, groups)):
+        page.is_unclear |= is_unclear
+        column = (min(line.left for line in part), max(line.right for line in part))
+        for line in find_lines(part):
+            line.column = column
+            parts = [line]
+            if (table := line.table) is not None and not table.rows:
+                parts = [
+                    replace(one, column=table.columns[0]) for one in find_lines(table.segments)
+                ]
+            yield from (replace(one, page=page.number) for one in parts)
 
 
 def _is_tagged(segments: Sequence[Segment]) -> bool:
@@ -175,7 +175,8 @@ def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Itera
         sides = _part(area, gutter.at)
         shown = _part(_show_cells(area, gutter.at), gutter.at)
         if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
-            for group in (whole, *sides):
+            is_above = min(one.base for one in sides[1]) > max(one.base for one in sides[0])
+            for group in (whole, *(sides[::-1] if is_above else sides)):
                 yield from _split_columns(group, page, depth - 1)
             whole = []
         else:

@@ -24,7 +24,7 @@ class Segment:
     """Words on one baseline without a wide gap; positions are points from the lower left corner.
 
     `parts` are the words on both sides of its wider gaps, if it has any. `words` are the left and
-    right ends of its words.
+    right ends of its words. `number` is its place in the drawing order, which several may share.
     """
 
     text: str
@@ -37,6 +37,7 @@ class Segment:
     tag: Tag | None = None
     parts: "list[Segment]" = field(default_factory=list)
     words: list[tuple[float, float]] = field(default_factory=list)
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

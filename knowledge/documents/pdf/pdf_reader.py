@@ -11,12 +11,7 @@ from itertools import takewhile
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage, PdfTextPage, raw
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
-from knowledge.documents.errors import (
-    PicturesError,
-    SkippedError,
-    TooLargeError,
-    WrongFormatError,
-)
+from knowledge.documents.errors import PicturesError, SkippedError, TooLargeError, WrongFormatError
 from knowledge.documents.office.zipped_xml import LOCKED, choose_title
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 from knowledge.documents.pdf.annotations import HIDDEN, take_annotations
@@ -28,11 +23,7 @@ from knowledge.documents.pdf.structure import Outline, bare, write_blocks
 from knowledge.documents.pdf.text_lines import Line, settle_hyphens
 from knowledge.documents.pdf.turned_cells import place_turned
 from knowledge.documents.pictures import MOST_PICTURES
-from knowledge.documents.recognition import (
-    Recognise,
-    load_recogniser,
-    recognise_page,
-)
+from knowledge.documents.recognition import Recognise, load_recogniser, recognise_page
 
 MOST_PAGES = 10_000
 _MOST_CHARACTERS = 32_000_000

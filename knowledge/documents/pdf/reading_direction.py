@@ -28,6 +28,8 @@ _BEFORE_NUMBER = frozenset("$\u20ac\u00a3\u20aa")
 _SIGNS = frozenset("+-\u2212\u2013")
 _LEAST_SPACE = 0.15
 """Minimum width of a space that is drawn in a line with right-to-left text."""
+_CLEAR_SHARE = 0.75
+"""The share of right-to-left letters of a line that determines its direction."""
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 
 
@@ -94,13 +96,20 @@ def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[Pie
     """Return the pieces of a line, stated from left to right, as they are read.
 
     `has_space` of the result: a space precedes the piece. `is_page_reversed`: the lines of the page
-    begin at the right if they have letters of both kinds at their ends.
+    begin at the right if they have letters of both kinds at their ends; so do lines with hardly any
+    other letters.
     """
     letters = [one for piece in pieces for one in piece.text if one.isalpha()]
     ends = {is_right_to_left(one) for one in (*letters[:1], *letters[-1:])} or {False}
-    if not (is_page_reversed if len(ends) > 1 else ends.pop()):
-        return list(pieces)
-    is_arabic = _ARABIC.search("".join(letters)) is not None
+    is_clear = sum(map(is_right_to_left, letters)) >= _CLEAR_SHARE * len(letters)
+    if not (is_page_reversed or is_clear if len(ends) > 1 else ends.pop()):
+        return _put_words_in_order(pieces)
+    return _turn_around(pieces)
+
+
+def _turn_around(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces of a line that begins at the right as they are read."""
+    is_arabic = any(_ARABIC.search(piece.text) for piece in pieces)
     runs: list[Sequence[Piece]] = []
     end = 0
     while end < len(pieces):
@@ -114,6 +123,23 @@ def put_in_order(pieces: Sequence[Piece], *, is_page_reversed: bool) -> list[Pie
         ordered += [replace(first, text=text, has_space=has_space), *others]
         has_space = first.has_space
     return ordered
+
+
+def _put_words_in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces of a line from left to right; right-to-left words beside each other in it
+    are read from the right.
+    """
+    ordered: list[Piece] = []
+    at = 0
+    ends = [at for at, piece in enumerate(pieces) if is_right_to_left(piece.text)]
+    while ends:
+        first = last = ends.pop(0)
+        while ends and all(one.is_neutral or one.is_number for one in pieces[last + 1 : ends[0]]):
+            last = ends.pop(0)
+        run = _turn_around(pieces[first : last + 1])
+        ordered += [*pieces[at:first], replace(run[0], has_space=pieces[first].has_space), *run[1:]]
+        at = last + 1
+    return [*ordered, *pieces[at:]]
 
 
 def _take_words(glyphs: Iterable[Glyph]) -> Iterator[Glyph]:

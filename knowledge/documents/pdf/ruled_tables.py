@@ -26,6 +26,7 @@ from knowledge.documents.pdf.text_lines import (
     TextTable,
     continues_label,
     find_lines,
+    group_by_line,
     hold_values_beside,
     is_wrapped,
     join_cell,
@@ -48,9 +49,11 @@ _PITCH_OF_ROWS = 1.5
 _BASELINE = 1.5
 """Distance in points within which baselines prove that texts are on one line."""
 _LEAST_SHARE = 0.2
+"""Minimum share of a text that is in a column to which it belongs as well."""
 _ONE_ROW = 2
 """The number of edges of a single row."""
-"""Minimum share of a text that is in a column to which it belongs as well."""
+_FURTHEST_NAME, _LARGER_NAME = 2.0, 1.2
+"""Distance of the name of a table from the table, in font sizes, and size of a heading."""
 _SAME_LINE = 2.5
 """The same if values prove that there are rows: labels in another typeface may be higher."""
 _CellLines = dict[DrawnCell, list[Line]]
@@ -64,12 +67,14 @@ def take_tables(segments: Sequence[Segment], grids: Sequence[DrawnGrid]) -> list
         parts = [] if whole is None else part_grid(drawn, whole.segments)
         for grid in parts:
             inside, outside = grid.part(left)
-            if inside:
+            if len(parts) > 1 and len(grid.tops) == _ONE_ROW < len(grid.lefts):
+                left = _take_cells(grid, left)
+            elif inside:
                 table = whole if len(parts) == 1 else read_grid(grid, inside)
                 left = [*outside, _represent(grid, inside, table or _frame(grid, inside))]
         if whole is None and len(drawn.tops) == _ONE_ROW and len(drawn.lefts) > _ONE_ROW:
             left = _take_cells(drawn, left)
-    return left
+    return _take_names(left)
 
 
 def read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None:
@@ -92,6 +97,37 @@ def read_grid(drawn: DrawnGrid, segments: Sequence[Segment]) -> TextTable | None
     return table
 
 
+def _take_names(segments: Sequence[Segment]) -> list[Segment]:
+    """Return segments; the names of tables next to each other, which are one line above them, are
+    in their tables.
+    """
+    tables = sorted(
+        (one for one in segments if isinstance(one, DrawnTable)),
+        key=lambda one: (-one.base, one.left),
+    )
+    others = [one for one in segments if not isinstance(one, DrawnTable)]
+    taken: set[int] = set()
+    for line in group_by_line(others) if len(tables) > 1 else ():
+        named = [one for one in tables if any(_is_name(name, one) for name in line)]
+        own = [name for one in named for name in line if _is_name(name, one)]
+        if len(named) == len(own) == len(line) > 1:
+            for name, table in zip(own, (one.table for one in named), strict=True):
+                table.rows[:0] = [[Cell(name.text, columns=len(table.columns))]]
+                table.unclear = [name.text, *table.unclear] if table.unclear else ()
+            taken.update(map(id, line))
+    return [*(one for one in others if id(one) not in taken), *tables]
+
+
+def _is_name(name: Segment, table: DrawnTable) -> bool:
+    """Return whether a text is just above a table, within its width, and not much larger."""
+    above = name.base - table.base - table.size
+    is_within = table.left <= name.left + NEAR and name.right <= table.right + NEAR
+    is_near = 0 <= above < _FURTHEST_NAME * name.size and name.size < _LARGER_NAME * table.size
+    return (
+        bool(table.table.rows) and is_within and is_near and name.size < _LARGER_NAME * table.size
+    )
+
+
 def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:
     """Return a table without rows, which is the lines inside a frame."""
     lowest = min(segment.base for segment in segments)
@@ -105,7 +141,8 @@ def _represent(grid: DrawnGrid, inside: Sequence[Segment], table: TextTable) -> 
     size = sizes.most_common(1)[0][0]
     text = " ".join(segment.text for segment in inside)
     base = grid.tops[0] - size
-    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, table=table)
+    number = min(segment.number for segment in inside)
+    return DrawnTable(text, grid.lefts[0], grid.lefts[-1], base, size, number=number, table=table)
 
 
 def _take_cells(row: DrawnGrid, segments: Sequence[Segment]) -> list[Segment]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 
 from pypdfium2 import PdfPage, PdfTextPage
@@ -13,7 +13,7 @@ from knowledge.documents.pdf.annotations import take_strikes
 from knowledge.documents.pdf.drop_caps import LEAST_CAP
 from knowledge.documents.pdf.fractions import join_fractions
 from knowledge.documents.pdf.glyphs import BASELINE, GAP_OF_WORDS, Glyph, take_glyphs
-from knowledge.documents.pdf.letter_spacing import close_up
+from knowledge.documents.pdf.letter_spacing import close_boxes, close_up
 from knowledge.documents.pdf.page_objects import PageObjects, Size, find_size, take_objects
 from knowledge.documents.pdf.page_text import (
     PageText,
@@ -52,6 +52,7 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
     size, objects = find_size(page), take_objects(page)
     glyphs = take_glyphs(page, text_page, objects.texts)
     close_up(glyphs)
+    close_boxes(glyphs, turn_strokes(objects.lines, 0, size))
     text = "".join(glyph.text for glyph in glyphs)
     visible = VisibleGlyphs(page, objects, glyphs)
     glyphs = list(visible.keep(glyphs))
@@ -64,7 +65,9 @@ def take_text(page: PdfPage, text_page: PdfTextPage) -> list[PageText]:
         else _join_glyphs(glyphs, lines)
     )
     by_turn: dict[int, list[Segment]] = {}
-    for turn, segment in segments:
+    for number, (turn, segment) in enumerate(segments):
+        for part in (segment, *segment.parts):
+            part.number = number
         by_turn.setdefault(turn, []).append(segment)
     struck = {turn: lines.strike_lines(own, turn, objects.fills) for turn, own in by_turn.items()}
     turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn])) or [0]
@@ -208,31 +211,25 @@ def _write(glyphs: Sequence[Glyph], strikes: Sequence[Stroke]) -> Segment:
 
 
 def _join_spaced(text: str, gaps: Sequence[float]) -> str:
-    """Return a text, all words of which are letters, as words; `gaps` are between its letters."""
+    """Return a text, all words of which are letters, as words; `gaps` are between its letters.
+
+    Numbers and lists of letters are unchanged.
+    """
     words = text.split(" ")
     if len(words) < _LEAST_SPACED or any(len(word) != 1 for word in words):
         return text
     widest = _WIDER * median(gaps)
-    spaced = "".join(
-        f"{'  ' if gap > widest else ' '}{word}"
-        for gap, word in zip([widest, *gaps], words, strict=False)
-    ).strip()
-    return " ".join(map(_join_letters, spaced.split("  ")))
-
-
-def _join_letters(spaced: str) -> str:
-    """Return spaced-out letters as a word; numbers and lists of letters are unchanged."""
-    word = spaced.replace(" ", "")
-    is_word = word in (word.upper(), word.lower(), word.capitalize())
-    return word if is_word and not any(map(str.isdecimal, word)) else spaced
+    spaces = ("", *(" " if gap > widest else "" for gap in gaps))
+    joined = "".join(chain.from_iterable(zip(spaces, words, strict=False)))
+    are_words = all(
+        word in (word.upper(), word.lower(), word.capitalize()) for word in joined.split(" ")
+    )
+    return joined if are_words and not any(map(str.isdecimal, joined)) else text
 
 
 def _extend(segment: Segment, glyph: Glyph) -> None:
     face = glyph.typeface
-    if glyph.left < segment.left:
-        segment.left = glyph.left
-    if glyph.right > segment.right:
-        segment.right = glyph.right
+    segment.left, segment.right = min(segment.left, glyph.left), max(segment.right, glyph.right)
     segment.is_bold = segment.is_bold and face.is_bold
     segment.is_code = segment.is_code and face.is_code
     if face.size <= segment.size:

@@ -1,15 +1,18 @@
-"""Finds texts beside each other that are not rows of a table, such as cards: in boxes, or with
-lines at different heights.
+"""Finds texts beside each other that are not rows of a table, such as cards: in boxes, drawn one
+after the other, or with lines at different heights.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from itertools import chain, groupby, pairwise
 from math import inf
+from operator import attrgetter
 
 from knowledge.documents.pdf.page_objects import Box
 from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.reading_direction import is_right_to_left
 from knowledge.documents.pdf.text_lines import (
     DrawnTable,
     TextTable,
@@ -24,6 +27,7 @@ _MOST_BOXES = 300
 _LEAST_WIDTH, _LEAST_HEIGHT = 30.0, 18.0
 _LEAST_GAP = 4.0
 """Minimum distance in points between boxes that are no cells of a table."""
+_BELOW = 4.0
 _LEAST_LINES = 2
 _LEVEL = 0.25
 """Maximum distance, in font sizes, between the baselines of texts of one row."""
@@ -32,7 +36,20 @@ _MOST_LEVEL = 0.34
 _PITCH = 1.7
 _MOST_LINES = 60
 _MOST_SEGMENTS = 3_000
+_MOST_RISES = 40
+"""Maximum number of places where a text may begin beside those drawn before."""
+_MOST_RUNNING = 3
+"""Maximum number of lines above or below texts drawn out of order, such as page headers."""
+_FURTHEST_HEAD = 4.0
+"""Maximum distance of the head of a text from the text, in font sizes."""
+_LEAST_CARD = 5
+"""Minimum number of lines of a text that is no cell although rows follow it."""
+_FURTHEST_ROW = 3.1
+_LEAST_TEXT = 3
+_ENDS_OF_LABELS = (":", "：")
 Framed = tuple[Box, list[Segment]]
+_find_number = attrgetter("number")
+_Lines = Sequence[Sequence[Segment]]
 
 
 def list_framed(segments: Iterable[Segment], boxes: Iterable[Box]) -> list[Framed]:
@@ -75,7 +92,7 @@ def take_cards(segments: Sequence[Segment], boxes: Iterable[Box]) -> list[Segmen
             if all(_find_gap(other, one) >= _LEAST_GAP for other in row):
                 row.append(one)
         apart = [one for one in apart if not _is_within(one, row)]
-        if not _are_cells(row):
+        if not _are_framed_cells(row):
             taken = {id(segment) for _, own in row for segment in own}
             left = [one for one in left if id(one) not in taken]
             top = max(one[0][3] for one in row)
@@ -84,12 +101,28 @@ def take_cards(segments: Sequence[Segment], boxes: Iterable[Box]) -> list[Segmen
 
 
 def represent_card(card: Framed, top: float) -> DrawnTable:
-    """Return the lines in a box, in its place below a height."""
+    """Return the lines in a box, in its place just below a height."""
     (left, _, right, _), own = card
     size = max(own, key=lambda one: len(one.text)).size
     text = " ".join(segment.text for segment in own)
     table = TextTable([(left, right)], [], min(one.base for one in own), own)
-    return DrawnTable(text, left, right, top - size, size, table=table)
+    number = min(segment.number for segment in own)
+    return DrawnTable(text, left, right, top - _BELOW, size, number=number, table=table)
+
+
+def part_drawn(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
+    """Yield groups of segments in reading order: of two texts beside each other, one is drawn
+    completely before the other, as cells of a row are not. Heads that are drawn as a row above such
+    texts are with them.
+    """
+    waiting = [sorted(segments, key=_find_number)]
+    while waiting:
+        group = waiting.pop()
+        parts = _part_beside(group) if len(group) <= _MOST_SEGMENTS else []
+        if parts:
+            waiting += parts[::-1]
+        else:
+            yield group
 
 
 def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment], bool]]:
@@ -102,7 +135,6 @@ def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment],
         yield list(segments), False
         return
     lines = list(group_by_line(segments))
-    numbers = {id(segment): at for at, segment in enumerate(segments)}
     held: list[Segment] = []
     at = 0
     while at < len(lines):
@@ -115,13 +147,185 @@ def part_unaligned(segments: Sequence[Segment]) -> Iterator[tuple[list[Segment],
             continue
         if held:
             yield held, False
-        drawn = sorted(own, key=lambda one: numbers[id(one)])
+        drawn = sorted(own, key=_find_number)
         blocks = [list(block) for _, block in groupby(drawn, key=lambda one: places[id(one)])]
         is_unclear = 2 * len(blocks) > len(own)
         yield from ((block, is_unclear) for block in ([own] if is_unclear else blocks))
         held, at = [], end
     if held:
         yield held, False
+
+
+def _part_beside(segments: list[Segment]) -> list[list[Segment]]:
+    """Return two texts beside each other, one of which is drawn after the other, with what is drawn
+    before and after them; or two texts, the upper one of which is drawn last; otherwise nothing.
+
+    The second one begins above the end of the first. What begins furthest above it is tried first.
+    """
+    rises = (
+        (below.base - _find_bottom(one), at)
+        for at, (one, below) in enumerate(pairwise(segments), start=1)
+        if below.base - _find_bottom(one) > below.size / 2
+    )
+    for _, at in nlargest(_MOST_RISES, rises):
+        one, other = segments[:at], segments[at:]
+        if max(part.base for part in one) < min(map(_find_bottom, other)):
+            return [other, one]
+        own, beside = _list_level(one, other)
+        if own and beside and _are_columns(own, beside) and not _are_cells(segments, own, beside):
+            groups = _put_in_order(one, other, own, beside)
+            if groups:
+                return groups
+    return []
+
+
+def _list_level(
+    one: Sequence[Segment], other: Sequence[Segment]
+) -> tuple[list[Segment], list[Segment]]:
+    """Return the parts of two texts that are at the same heights, with the lines from the first one
+    of the second text on that are above the first text, but not over it.
+    """
+    lowest, start = _find_bottom(one[-1]), other[0].base
+    highest = min(max(part.base for part in one), start)
+    own = [part for part in one if _find_bottom(part) <= highest and part.base >= lowest]
+    over = set(map(id, chain(*_list_over(other, own)))) if own else set()
+    beside = [
+        part for part in other
+        if part.base >= lowest
+        and (_find_bottom(part) <= highest or (part.base <= start and id(part) not in over))
+    ]  # fmt: skip
+    return own, beside
+
+
+def _put_in_order(
+    one: Sequence[Segment], other: Sequence[Segment], own: list[Segment], beside: list[Segment]
+) -> list[list[Segment]]:
+    """Return a text and one drawn after it in reading order, with what runs above and below them.
+
+    `own` and `beside` are the parts of the texts that are beside each other. Nothing is returned if
+    the drawing order is not that of reading, because much is drawn after what is below it.
+    """
+    top, bottom = max(part.base for part in own), min(map(_find_bottom, own))
+    above, below = (
+        [part for part in other if part.base > top],
+        [part for part in one if part.base < bottom],
+    )
+    head, foot = list(_list_over(above, own)), list(_list_over(below, beside))
+    if any(
+        lines and len(list(group_by_line(parts))) > _MOST_RUNNING
+        for lines, parts in ((head, above), (foot, below))
+    ):
+        return []
+    heads = set(map(id, _find_heads(one, own, beside)))
+    moved = {*heads, *map(id, chain(*head, *foot))}
+    first = [part for part in one if id(part) not in moved]
+    second = [
+        *(part for part in one if id(part) in heads),
+        *(part for part in other if id(part) not in moved),
+    ]
+    end = max(part.right for part in beside)
+    goes_on = any(part.base < min(map(_find_bottom, own)) and part.right > end for part in second)
+    if end > _find_left(own) or goes_on or any(is_right_to_left(part.text) for part in own):
+        return [group for group in (*head, first, second, *foot) if group]
+    # The right one is drawn first, maybe with a title above both.
+    start = max(part.base for part in beside)
+    title = [part for part in first if part.base > start and part.left < end]
+    own = [part for part in first if part not in title]
+    return [group for group in (*head, title, second, own, *foot) if group]
+
+
+def _are_columns(one: Sequence[Segment], other: Sequence[Segment]) -> bool:
+    """Return whether two texts beside each other are columns of several lines and no rows."""
+    left, right = sorted((one, other), key=_find_left)
+    if max(one.right for one in left) > _find_left(right):
+        return False
+    lines = [list(group_by_line(side)) for side in (left, right)]
+    return min(map(len, lines)) >= _LEAST_LINES and not _are_rows(*lines)
+
+
+def _are_cells(
+    segments: Sequence[Segment], one: Sequence[Segment], other: Sequence[Segment]
+) -> bool:
+    """Return whether two texts of a few lines are cells of a row, because lines near them have
+    texts in the same columns: one below them or two above them, one of which may be their head.
+    """
+    texts, own = (one, other), (*one, *other)
+    if min(len(list(group_by_line(text))) for text in texts) >= _LEAST_CARD:
+        return False
+    inner = set(map(id, own))
+    furthest = _FURTHEST_ROW * max(part.size for part in own)
+    top, bottom = max(part.base for part in own), min(map(_find_bottom, own))
+    bases = [
+        line[0].base for line in group_by_line(part for part in segments if id(part) not in inner)
+        if all(any(_is_aligned(part, text) for part in line) for text in texts)
+    ]  # fmt: skip
+    above = [base for base in bases if 0 < base - top < 2 * furthest]
+    return len(above) > 1 or any(0 < bottom - base < furthest for base in bases)
+
+
+def _is_aligned(segment: Segment, text: Sequence[Segment]) -> bool:
+    left, right = _find_left(text), max(part.right for part in text)
+    distance = min(abs(segment.left - left), abs(segment.right - right))
+    return distance < segment.size / 2 and segment.left < right and left < segment.right
+
+
+def _are_rows(left: _Lines, right: _Lines) -> bool:
+    """Return whether the lines of two texts may be rows although one text is drawn first: labels
+    and values, such as those of a form that is filled in.
+    """
+    labels = sum(line[-1].text.endswith(_ENDS_OF_LABELS) for line in left)
+    gaps = [above[0].base - line[0].base for above, line in pairwise(left)]
+    level = sum(
+        any(abs(line[0].base - one[0].base) < _LEVEL * line[0].size for one in right)
+        for line in left
+    )
+    if level == len(left) and min(gaps) > _PITCH * left[0][0].size:
+        return True
+    return 2 * labels > len(left) or any(
+        2 * sum(map(_begins_with_value, side)) >= len(side) for side in (left, right)
+    )
+
+
+def _begins_with_value(line: Sequence[Segment]) -> bool:
+    first = next((one.text for one in line if len(one.text) >= _LEAST_TEXT), "")
+    return not first or is_value(first)
+
+
+def _find_heads(
+    drawn: Sequence[Segment], own: Sequence[Segment], other: Sequence[Segment]
+) -> Sequence[Segment]:
+    """Return those of the segments drawn before a text that head it: they are drawn as a row with
+    heads of what is drawn before it, above both.
+    """
+    top, size = (
+        max(map(find, (*own, *other))) for find in (attrgetter("base"), attrgetter("size"))
+    )
+    above = [one for one in drawn if 0 < one.base - top < _FURTHEST_HEAD * size]
+    line = list(group_by_line(above))[-1] if above else []
+    left, right = _find_left(other), max(one.right for one in other)
+    heads = [one for one in line if left - size < one.left and one.right < right + size]
+    beside = [one for one in line if one not in heads]
+    is_left = left > _find_left(own)
+    is_apart = all((one.right < left) if is_left else (one.left > right) for one in beside)
+    first = min((at for at, one in enumerate(drawn) if one in line), default=0)
+    is_row = all(one in line for one in drawn[first : first + len(line)])
+    return heads if heads and beside and is_apart and is_row else ()
+
+
+def _list_over(segments: Iterable[Segment], text: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Yield the lines of segments that are, at least in part, above or below a text."""
+    left, right = _find_left(text), max(one.right for one in text)
+    for line in group_by_line(segments):
+        if any(one.left < right and left < one.right for one in line):
+            yield line
+
+
+def _find_left(segments: Iterable[Segment]) -> float:
+    return min(one.left for one in segments)
+
+
+def _find_bottom(segment: Segment) -> float:
+    return segment.table.lowest if isinstance(segment, DrawnTable) else segment.base
 
 
 def _find_gap(one: Framed, other: Framed) -> float:
@@ -140,7 +344,7 @@ def _is_within(one: Framed, others: Iterable[Framed]) -> bool:
     )
 
 
-def _are_cells(cards: Sequence[Framed]) -> bool:
+def _are_framed_cells(cards: Sequence[Framed]) -> bool:
     """Return whether boxes beside each other are columns or rows of a table."""
     lines = [list(find_lines(own)) for _, own in cards]
     if sum(len(own) >= _LEAST_LINES for own in lines) < _LEAST_LINES:

@@ -134,10 +134,7 @@ def _measure(pages: Sequence[LaidOutPage]) -> _Measures:
 
 
 def _find_parts(
-    pages: Sequence[LaidOutPage],
-    measures: _Measures,
-    outline: Outline,
-    left_out: LeftOutCounts,
+    pages: Sequence[LaidOutPage], measures: _Measures, outline: Outline, left_out: LeftOutCounts
 ) -> Iterator[_Lines | TextTable]:
     for page in pages:
         tables: Sequence[Line | TextTable] = page.lines

@@ -4,19 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 
-from knowledge.documents.pdf.header_groups import (
-    Columns,
-    find_column,
-    list_over,
-)
+from knowledge.documents.pdf.header_groups import Columns, find_column, list_over
 from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_text import DrawnRule, Segment, cut_segment
-from knowledge.documents.pdf.text_lines import (
-    Line,
-    continues_label,
-    merge_intervals,
-)
-from knowledge.documents.tables import is_value
+from knowledge.documents.pdf.text_lines import Line, continues_label, merge_intervals
+from knowledge.documents.tables import MOST_COLUMNS, is_value
 
 _LARGEST_GAP = 4.0
 _LEAST_VALUED = 2
@@ -115,10 +107,14 @@ def heads_column(line: Line, below: Line) -> bool:
 def _may_begin(page: LaidOutPage, start: int) -> bool:
     """Return whether a table may begin at a line: not where it begins below, at narrower rules."""
     line, following = page.lines[start], page.lines[start + 1 : start + 2]
-    if len(line.segments) < 2 or line.is_code or line.is_running:
+    if not 1 < len(line.segments) <= MOST_COLUMNS or line.is_code or line.is_running:
         return False
     lowest = following[0].base + following[0].size / 2 if following else line.base
-    between = [rule for rule in page.text.rules if lowest < rule.base < line.base]
+    between = [
+        rule for rule in page.text.rules
+        if lowest < rule.base < line.base
+        and rule.left < line.column[1] and line.column[0] < rule.right
+    ]  # fmt: skip
     left = min((rule.left for rule in between), default=-inf)
     right = max((rule.right for rule in between), default=inf)
     return left - 5 <= line.segments[0].left and line.segments[-1].right <= right + 5
@@ -159,7 +155,7 @@ def _is_before_row(lines: Sequence[Line], start: int, end: int, columns: Columns
         note = above.segments[0]
         size = max(above.size, line.size)
         if (
-            abs(note.left - left) > size
+            (abs(note.left - left) > size and note.right >= left)
             or note.right >= right
             or not 0 < above.base - line.base < _FURTHEST_ROW * size
             or line.table is not None

@@ -11,13 +11,7 @@ from knowledge.documents.page import Block, BlockKind
 from knowledge.documents.pdf.page_text import Segment
 from knowledge.documents.pdf.reading_direction import begins_right
 from knowledge.documents.pdf.tags import Tag
-from knowledge.documents.tables import (
-    Cell,
-    count_header_rows,
-    expand_cells,
-    is_value,
-    write_table,
-)
+from knowledge.documents.tables import Cell, count_header_rows, expand_cells, is_value, write_table
 
 _LABEL = re.compile(
     r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\u0080-\u009f\ue000-\uf8ff])\Z"
@@ -37,6 +31,9 @@ _RANGE = re.compile(r"\A(\d[\d.,:/]*%?)([ ]?[\u2013\u2014][ ]?|[ ]-[ ])(\d[\d.,:
 _NUMBER = re.compile(r"\d{1,15}")
 _STRUCK = "~~"
 _LEAST_PART = 3
+_MOST_WRAPPED = 8
+"""Maximum number of lines of a row."""
+_PITCH = 1.7
 _LEAST_LETTERS = 22
 """Minimum number of letters of a line of prose."""
 UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -146,9 +143,19 @@ class Line:
 
 
 def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
-    """Yield the lines of segments, from top to bottom."""
-    for line in group_by_line(segments):
-        yield Line(_join_label(_put_in_order(line)))
+    """Yield the lines of segments, from top to bottom.
+
+    Those of a row whose cells are drawn one after the other, such as `15`, `Mar` and then the text
+    beside `15`, are one line.
+    """
+    lines = [_put_in_order(line) for line in group_by_line(segments)]
+    at = 0
+    while at < len(lines):
+        count = _count_drawn(lines[at : at + _MOST_WRAPPED])
+        cells = _find_cells(lines[at : at + count])
+        for line in [cells] if cells else lines[at : at + count]:
+            yield Line(_join_label(line))
+        at += count
 
 
 def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
@@ -164,6 +171,42 @@ def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
         held.append(segment)
     if held:
         yield held
+
+
+def _count_drawn(lines: Sequence[Sequence[Segment]]) -> int:
+    """Return the number of lines from the first one on that are drawn before the end of it."""
+    last = max(one.number for one in lines[0])
+    for count, (above, line) in enumerate(pairwise(lines), start=1):
+        is_near = 0 < above[0].base - line[0].base < _PITCH * line[0].size
+        if not is_near or min(one.number for one in line) > last or _has_own_lines(line):
+            return count
+    return len(lines)
+
+
+def _has_own_lines(line: Sequence[Segment]) -> bool:
+    return any(isinstance(one, DrawnTable) or one.is_code for one in line)
+
+
+def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
+    """Return the cells of a row with lines below each other, or nothing if it may be several rows.
+
+    A table that is drawn column by column has values below each other.
+    """
+    every = [one for line in lines for one in line]
+    columns = merge_intervals((one.left, one.right) for one in every)
+    if len(lines) < 2 or len(columns) != len(lines[0]) or _has_own_lines(lines[0]):
+        return []
+    cells = [
+        [one for one in every if left <= one.left and one.right <= right] for left, right in columns
+    ]
+    if any(
+        is_value(one.text) and is_value(other.text) for own in cells for one, other in pairwise(own)
+    ):
+        return []
+    return [
+        replace(own[0], text=join_lines([one.text for one in own]), right=right, parts=[])
+        for own, (_, right) in zip(cells, columns, strict=True)
+    ]
 
 
 def is_long(text: str) -> bool:
@@ -216,8 +259,6 @@ def join_lines(lines: Iterable[str]) -> str:
             text += part
         elif not _HYPHENATED.search(text):
             text = f"{text} {part}"
-        elif text[-1] == "\u00ad":
-            text = text[:-1] + part
         elif SMALL_START.match(part):
             is_compound = text[-1] in text.rsplit(maxsplit=1)[-1][:-1]
             text = f"{text if is_compound else text[:-1]}\u00ad{part}"
@@ -303,14 +344,20 @@ def continue_table(before: TextTable, table: TextTable) -> TextTable:
 def put_columns_in_order(table: TextTable) -> TextTable:
     """Return a table whose right column is the first one if most letters are right-to-left.
 
-    A range that is a cell of its own begins at the right as well (Unicode, annex 9), where the
-    smaller number is.
+    Ranges that are cells of their own begin at the right as well (Unicode, annex 9), unless most
+    of them would fall then: these were written from the left.
     """
     text = "".join(cell.text for row in table.rows for cell in row)
     if table.unclear or not begins_right(text):
         return table
+    ends = [
+        [[int(number) for number in _NUMBER.findall(end)] for end in found.group(1, 3)]
+        for row in table.rows for cell in row if (found := _RANGE.match(cell.text))
+    ]  # fmt: skip
+    falling = sum((left > right) - (left < right) for left, right in ends)
+    order = r"\3\2\1" if falling >= 0 else r"\g<0>"
     rows = [
-        [replace(cell, text=_RANGE.sub(_put_range_in_order, cell.text)) for cell in row[::-1]]
+        [replace(cell, text=_RANGE.sub(order, cell.text)) for cell in row[::-1]]
         for row in table.rows
     ]
     return replace(table, rows=rows)
@@ -358,12 +405,6 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
         if cells[-1] and not all(cells[:-1])
     )
     return names.total() > len(names)
-
-
-def _put_range_in_order(match: re.Match[str]) -> str:
-    left, dash, right = match.groups()
-    first, last = ([int(number) for number in _NUMBER.findall(end)] for end in (left, right))
-    return f"{right}{dash}{left}" if last < first else match[0]
 
 
 def _is_struck(line: Line) -> bool:

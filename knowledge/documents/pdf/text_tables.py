@@ -3,7 +3,7 @@
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from math import inf
 
 from knowledge.documents.page import LeftOutCounts
@@ -100,7 +100,8 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
             (one,), values, (other,) = (line.segments for line in near)
             text, right = join_lines([one.text, other.text]), max(one.right, other.right)
             label = replace(one, text=text, base=near[1].base, parts=[], right=right)
-            yield replace(near[1], segments=[label, *values])
+            own = sorted([label, *values], key=lambda one: one.left)
+            yield replace(near[1], segments=own)
             at += _CENTRED_LINES
         else:
             yield lines[at]
@@ -108,7 +109,9 @@ def _join_labels(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
-    """Return whether a line has values between the two lines of a label, nearer than lines are."""
+    """Return whether a line has values between the two lines of a text in another column, nearer
+    than lines are.
+    """
     gaps = above.base - values.base, values.base - below.base
     labels = [*above.segments, *below.segments]
     return (
@@ -116,7 +119,11 @@ def _are_beside_label(above: Line, values: Line, below: Line) -> bool:
         and len(above.segments) == len(below.segments) == 1
         and all(is_value(segment.text) for segment in values.segments)
         and not any(is_value(segment.text) for segment in labels)
-        and max(segment.right for segment in labels) < values.segments[0].left
+        and not any(
+            label.left < value.right and value.left < label.right
+            for label in labels
+            for value in values.segments
+        )
     )
 
 
@@ -220,12 +227,20 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
             continue
         if _are_tables(*sides):
             for side in sides:
-                yield from _build_sides(page, side)
+                names = list(takewhile(_is_name, pairwise(side)))
+                yield from side[: len(names)]
+                yield from _build_sides(page, side[len(names) :])
             return
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
     yield from _build(page, lines, columns) if len(columns) > 1 else lines
+
+
+def _is_name(lines: tuple[Line, Line]) -> bool:
+    """Return whether a line is wider than the first cell below it, as the name of a table."""
+    (name, *others), (first, *_) = (line.segments for line in lines)
+    return not others and name.left < first.right and name.right > first.right + first.size
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
@@ -257,7 +272,11 @@ def _are_tables(left: Sequence[Line], right: Sequence[Line]) -> bool:
 
 def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterator[TextTable]:
     """Yield the table of lines, below the lines of its header whose columns are unclear."""
-    rules = [rule for rule in page.text.rules if lines[-1].base < rule.base < lines[0].base]
+    left, right = columns[0][0], columns[-1][1]
+    rules = [
+        rule for rule in page.text.rules
+        if lines[-1].base < rule.base < lines[0].base and rule.left < right and left < rule.right
+    ]  # fmt: skip
     lines = [replace(line, segments=cut_segments(columns, line.segments)) for line in lines]
     lines = list(_share_labels(lines, columns, rules))
     first = max((line.base for line in _list_valued(lines)), default=inf)
@@ -290,6 +309,7 @@ def _build(page: LaidOutPage, lines: Sequence[Line], columns: Columns) -> Iterat
         or unclear_lines > 0
         or lacks_group(heads)
         or any(is_beside_rows(*near) for near in zip(lines, lines[1:], lines[2:], strict=False))
+        or _has_centred_labels(rows)
     )
     written = [
         [
@@ -330,6 +350,24 @@ def _share_labels(
         )  # fmt: skip
 
 
+def _has_centred_labels(rows: Sequence[Cells]) -> bool:
+    """Return whether each label is in the middle of rows with values, and may be that of all."""
+    labels = [
+        cells[0]
+        for cells in rows
+        if any(is_value(part.text) for cell in cells[1:] for part in cell)
+    ]
+    named = [at for at, cell in enumerate(labels) if cell]
+    first, *gaps = (other - one - 1 for one, other in pairwise([-1, *named, len(labels)]))
+    rest = first
+    for gap in gaps[:-1]:
+        rest = gap - rest
+        if rest < 0:
+            return False
+    is_named = not any(is_value(part.text) for cell in labels for part in cell)
+    return is_named and first > 0 and gaps[-1:] == [rest]
+
+
 def _is_note(above: Line, line: Line, below: Line) -> bool:
     """Return whether a line in the first column is clearly nearer to the row above it."""
     is_alone = len(line.segments) == 1 and line.segments[0].left < above.segments[0].right
@@ -338,12 +376,7 @@ def _is_note(above: Line, line: Line, below: Line) -> bool:
 
 
 def _belongs_to_row(
-    rules: Sequence[DrawnRule],
-    above: Line,
-    line: Line,
-    columns: Columns,
-    row: Cells,
-    widest: float,
+    rules: Sequence[DrawnRule], above: Line, line: Line, columns: Columns, row: Cells, widest: float
 ) -> bool:
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 

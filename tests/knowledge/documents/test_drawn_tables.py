@@ -268,6 +268,22 @@ def test_tables_that_touch_each_other_are_read_one_after_the_other(gap: float, t
     ]
 
 
+@pytest.mark.parametrize(("height", "lines"), [(24, "all"), (18, "none")])
+def test_names_of_tables_next_to_each_other_are_above_their_tables(
+    height: float, lines: str
+) -> None:
+    def paint(canvas: Canvas) -> None:
+        for left, name in ((64, "Table A: the shop"), (304, "Table B: all who work")):
+            canvas.drawString(left, 765, name)
+        paint_table(canvas, 60, SHOP, 24, lines)
+        paint_table(canvas, 300, STAFF, height, lines)
+
+    page = read(draw(paint))
+
+    expected = ("Table A: the shop", write_rows(SHOP), "Table B: all who work", write_rows(STAFF))
+    assert [block.text for block in page.blocks] == [*expected]
+
+
 @pytest.mark.parametrize("lines", ["rules", "none"])
 def test_rows_at_different_heights_are_those_of_tables_next_to_each_other(lines: str) -> None:
     def paint(canvas: Canvas) -> None:
@@ -275,6 +291,27 @@ def test_rows_at_different_heights_are_those_of_tables_next_to_each_other(lines:
         paint_table(canvas, 240, STAFF, 18, lines)
 
     assert list_tables(read(draw(paint))) == [write_rows(SHOP), write_rows(STAFF)]
+
+
+def test_rows_of_a_form_with_shifted_cells_are_no_header_of_each_other() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    rows = [
+        ((0, 3, "1 Sender", "Fjord AS"), (3, 6, "2 Receiver", "Le Goff")),
+        ((0, 2, "3 Number", "DN 55"), (2, 4, "4 Order", "PO 77"), (4, 6, "5 Terms", "DAP")),
+    ]
+    for row, cells in enumerate(rows):
+        for start, end, label, value in cells:
+            left, top = 50 + 80 * start, 700 - 50 * row
+            canvas.rect(left, top - 50, 80 * (end - start), 50)
+            canvas.drawString(left + 4, top - 14, label)
+            canvas.drawString(left + 4, top - 30, value)
+    canvas.save()
+
+    words = " ".join(pdf_reader.read(file.getvalue(), "a.pdf").content.split())
+
+    shown = [text for cells in rows for *_, label, value in cells for text in (label, value)]
+    assert [words.index(text) for text in shown] == sorted(words.index(text) for text in shown)
 
 
 def test_boxes_of_a_form_whose_rows_interlock_are_shown_one_after_the_other_with_a_note() -> None:

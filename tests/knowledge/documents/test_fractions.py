@@ -1,4 +1,4 @@
-"""Fractions of a PDF whose parts are above and below a bar."""
+"""Fractions and roots of a PDF, whose parts are above and below a bar."""
 
 import io
 
@@ -34,6 +34,27 @@ def test_a_fraction_is_read_in_its_line() -> None:
     page = pdf_reader.read(file.getvalue(), "a.pdf")
 
     assert "Take 2 3/4 tablets, rate = (a - b)/(12 c) of it." in page.content
+
+
+def test_a_root_is_read_in_its_line_whatever_the_place_of_its_sign() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    left = 50.0
+    for font, text, base in (
+        ("Helvetica", "The side is ", 700), ("Symbol", "\u221a", 700.5),
+        ("Helvetica", "a + 2", 700), ("Helvetica", "x of the length.", 700),
+    ):  # fmt: skip
+        canvas.setFont(font, 10)
+        canvas.drawString(left, base, text)
+        end = left + canvas.stringWidth(text, font, 10)
+        if text == "a + 2":
+            canvas.line(left, 709.5, end, 709.5)
+        left = end
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "The side is \u221a(a + 2) x of the length."
 
 
 def test_a_line_below_a_word_is_no_bar_of_a_fraction() -> None:

@@ -110,6 +110,23 @@ def test_elements_that_are_never_closed_do_not_count_as_nesting() -> None:
          "Size: 3 cm\n\nSize: 4 cm\n\nLinux, x86: 5 GB\n\n```\nrun\n```\n\nLinux, x86: 6 GB\n\n"
          "Linux, ARM: 7 GB\n\n8 GB"),
         ("<pre><code><span>a</span><br><span>  b</span><br></code></pre>", "```\na\n  b\n```"),
+        ('<p>Size <select multiple><option>S</select> from <input type="datetime-local" '
+         'value="2024-03-05T10:00"></p>', "Size from 2024-03-05T10:00"),
+        ("<pre>x = 10<sup>6</sup>\n<del>5\n6</del> 7</pre>",
+         "```\nx = 10^6\n~~5~~\n~~6~~ 7\n```"),
+        ('<ul role="tablist"><li role="tab" data-bs-toggle="tab" data-bs-target="#w">Mac</li></ul>'
+         '<b role="tab" aria-controls="w">Mac</b><div id="w" role="tabpanel">Folder D3.</div>',
+         "Mac\n\nFolder D3."),
+        ('<button>Refunds?</button><div style="max-height:0;overflow:hidden">5 days.</div>'
+         '<button>Share</button><i style="display:none">Copied</i>', "Refunds?\n\n5 days."),
+        ('<p><del aria-hidden="true"><b>20 €</b></del> <i class="sr-only">Before: 20 €.</i>'
+         '<ins aria-hidden="true"><b>15 €</b></ins> <i class="sr-only">Now: 15 €.</i></p>',
+         "Before: 20 €. Now: 15 €."),
+        ('<ul><li><div class="checkbox checkbox-on"></div> Buy'
+         '<li><div class="checkbox checkbox-off"></div> Sell</ul>', "- ☒ Buy\n\n- ☐ Sell"),
+        ('<ul><li><i class="fas fa-check"></i> Users<li><b><i class="fa fa-times"></i></b> Log</ul>'
+         '<ul><li><i class="fas fa-check"></i> Fee<li><i class="fas fa-check"></i> Tax</ul>',
+         "- check Users\n\n- times Log\n\n- Fee\n\n- Tax"),
     ],
 )  # fmt: skip
 def test_the_text_of_controls_is_read(body: str, content: str) -> None:

@@ -17,6 +17,8 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("costs 50<sup>1)</sup>", "costs 50[1)]"),
         ('costs 50<sup><a href="#fn1">1</a></sup>', "costs 50[1]"),
         ('costs 50<a href="#fn1"><sup>1</sup></a>', "costs 50[1]"),
+        ('up to <a href="#a">10<sup>6</sup> units</a>', "up to 10^6 units"),
+        ('costs 50<a href="#fn1"><i><b><sup>1</sup></b></i></a>', "costs 50[1]"),
         ("<s>400 euros</s> 450 <del>pounds</del> euros", "~~400 euros~~ 450 ~~pounds~~ euros"),
         ("<s>18 m<sup>3</sup>/h</s> 21 m<sup>3</sup>/h", "~~18 m^3/h~~ 21 m^3/h"),
         ('<span style="text-decoration: line-through">old</span> new', "~~old~~ new"),
@@ -33,6 +35,17 @@ from knowledge.documents.notation import Script, Span, join_spans
         ("<math><mfrac linethickness=0><mi>n</mi><mi>k</mi></mfrac></math>", "binom(n, k)"),
         ('a <span style="display:none"><math><mn>7</mn></math></span><img src="a" alt="7"> b',
          "a 7 b"),
+        ("<code>10<sup>6</sup> <s>5</s></code>", "10^6 ~~5~~"),
+        ("<math><mmultiscripts><mi>U</mi><mn>2</mn><none/><mprescripts/><mn>92</mn><mn>238</mn>"
+         "</mmultiscripts></math>", "_92^238 U_2"),
+        ("is<math display=block><mn>7</mn></math>now", "is 7 now"),
+        ("a <mjx-container><mjx-math><mjx-c>8</mjx-c></mjx-math><mjx-assistive-mml><math><mi>x</mi>"
+         "<mo>=</mo><mn>8</mn></math></mjx-assistive-mml></mjx-container> b", "a x=8 b"),
+        ("<mjx-container><mjx-math data-latex='10^6'><mjx-msup>10<mjx-script>6</mjx-script>"
+         "</mjx-msup></mjx-math></mjx-container> b", "$10^6$ b"),
+        ("<bdo dir=rtl>7) <b>kg</b></bdo> and <bdo dir=ltr>5 כוס</bdo>",
+         "gk (7 and סוכ 5"),
+        ("<span style='unicode-bidi:bidi-override;direction:rtl'>ed.a@b</span>", "b@a.de"),
     ],
 )  # fmt: skip
 def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(
@@ -41,6 +54,14 @@ def test_raised_lowered_and_struck_out_text_and_formulas_keep_their_meaning(
     assert html.read(f"<p>{markup}</p>".encode(), "a.html").content == shown
     table = f"<table><tr><td>{markup}</td><td>b</td></tr></table>"
     assert f"| {shown} | b |" in html.read(table.encode(), "a.html").content
+
+
+def test_a_formula_that_a_page_only_draws_is_reported() -> None:
+    drawn = "10<mjx-script>6</mjx-script>"
+    page = html.read(f"<p>Dose<mjx-container>{drawn}</mjx-container>.".encode(), "a.html")
+
+    assert page.content == "Dose."
+    assert [(part.what, part.count) for part in page.left_out] == [("formula", 1)]
 
 
 def test_a_digit_behind_an_exponent_does_not_become_a_part_of_it() -> None:

@@ -3,8 +3,10 @@
 import io
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import reportlab
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reportlab.lib import colors
@@ -188,6 +190,31 @@ def test_a_ligature_without_a_stated_meaning_is_known_by_its_shape(name: str, st
     assert not page.left_out
 
 
+@pytest.mark.parametrize(
+    ("name", "letters"), [(b"f_f_i", "ffi"), (b"T_h", "Th"), (b"glyph1", "\ufffd")]
+)
+def test_the_name_of_a_glyph_states_its_letters(name: bytes, letters: str) -> None:
+    folder = Path(reportlab.__file__).parent / "fonts"
+    program = (folder / "callig15.pfb").read_bytes()
+    first = program.index(b"dup 2/circumflex put")
+    named = b"dup 2/%s put" % name
+    program = program[:first] + named.ljust(30) + program[first + 30 :]
+    stream = f"BT /F1 12 Tf 50 700 Td (Of{chr(2)}ce) Tj ET"
+    page = read(file_of([
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Callig /FontDescriptor 6 0 R >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        "<< /Type /FontDescriptor /FontName /Callig /Flags 4 /FontFile 7 0 R >>",
+        f"<< /Filter /ASCIIHexDecode /Length {2 * len(program)} >>\n"
+        f"stream\n{program.hex()}\nendstream",
+    ]))  # fmt: skip
+
+    assert page.content == f"Of{letters}ce"
+
+
 def test_a_return_sign_of_a_page_is_no_ligature() -> None:
     page = read(print_mapped("Press * twice", "beginbfchar <2A> <21B5> endbfchar"))
 
@@ -270,22 +297,30 @@ def test_signs_and_numbers_of_hebrew_text_are_read_as_they_are_seen(
 
 
 @pytest.mark.parametrize(
-    ("shown_value", "value"), [("250", "250"), ("10 - 7", "7 - 10"), ("7-10", "7-10")]
+    ("shown_values", "values"),
+    [
+        (["250"] * 3, ["250"] * 3),
+        (["10 - 7"] * 3, ["7 - 10"] * 3),
+        (["7-10"] * 3, ["7-10"] * 3),
+        (["1 - 3", "12:30 - 9", "2 - 0"], ["3 - 1", "9 - 12:30", "0 - 2"]),
+        (["7 - 10", "1 - 3", "5 - 2"], ["7 - 10", "1 - 3", "5 - 2"]),
+    ],
 )
 def test_the_columns_and_ranges_of_a_hebrew_table_begin_at_the_right(
-    shown_value: str, value: str
+    shown_values: list[str], values: list[str]
 ) -> None:
     rows = ["ba", "dc", "fe"]
     shown = " ".join(
         f"1 0 0 1 {place} {700 - 20 * at} Tm ({text}) Tj"
-        for at, row in enumerate(rows)
-        for place, text in ((400, row), (250, shown_value), (100, f"z{row}"))
+        for at, (row, value) in enumerate(zip(rows, shown_values, strict=True))
+        for place, text in ((400, row), (250, value), (100, f"z{row}"))
     )
 
     page = read(print_mapped(f") Tj {shown} (", "beginbfrange <61> <7A> <05D0> endbfrange"))
 
+    assert [row[1] for row in rows_of(page)][-3:] == values
     first = "".join(map(chr, (0x5D4, 0x5D5)))
-    assert page.content.splitlines()[-1] == f"| {first} | {value} | {first}{chr(0x5E9)} |"
+    assert rows_of(page)[-1] == [first, values[-1], f"{first}{chr(0x5E9)}"]
 
 
 def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:

@@ -9,12 +9,11 @@ from knowledge.documents.pdf.reading_direction import Piece, put_in_order
 _PIECES = re.compile(r"\s*(?:[^\W_]+|[^\s])")
 
 
-def _read(shown: str) -> str:
+def _read(shown: str, *, is_page_reversed: bool = True) -> str:
     """Return a line as it is read; `shown` states its words and signs from left to right."""
     pieces = [Piece(found.strip(), found[:1] == " ") for found in _PIECES.findall(shown)]
-    return "".join(
-        " " * piece.has_space + piece.text for piece in put_in_order(pieces, is_page_reversed=True)
-    ).strip()
+    ordered = put_in_order(pieces, is_page_reversed=is_page_reversed)
+    return "".join(" " * piece.has_space + piece.text for piece in ordered).strip()
 
 
 @pytest.mark.parametrize(
@@ -44,6 +43,20 @@ def test_a_line_is_read_from_the_right_and_its_numbers_from_the_left(
     shown: str, expected: str
 ) -> None:
     assert _read(shown) == expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("D ויטמין", "ויטמין D"),
+        ("The words עליכם שלום are Hebrew", "The words שלום עליכם are Hebrew"),
+        ("From שלום to עליכם", "From שלום to עליכם"),
+    ],
+)
+def test_hebrew_words_of_a_page_in_english_are_read_from_the_right(
+    shown: str, expected: str
+) -> None:
+    assert _read(shown, is_page_reversed=False) == expected
 
 
 def test_the_page_decides_the_direction_of_a_line_with_letters_of_both_kinds_at_its_ends() -> None:

@@ -52,14 +52,15 @@ def stack(lines: Sequence[str], left: float, top: float = 740) -> list[Text]:
     return [(left, top - 12 * at, 10, line) for at, line in enumerate(lines)]
 
 
-@pytest.mark.parametrize("beside", [0, 2, 3])
-def test_a_large_first_letter_begins_its_word(beside: int) -> None:
+@pytest.mark.parametrize(("beside", "raised"), [(0, 0), (2, 0), (3, 0), (3, 10)])
+def test_a_large_first_letter_begins_its_word(beside: int, raised: float) -> None:
     lines = [
         (80 if at < beside else 60, base, size, text)
         for at, (_, base, size, text) in enumerate(stack(RENT, 60))
     ]
     height = 12 * (beside - 1) + 7 if beside else 17
-    letter = (62.0 if beside else 48.0, 740.0 - 12 * max(beside - 1, 0), height / 0.72, "T")
+    base = 740.0 + raised - 12 * max(beside - 1, 0)
+    letter = (62.0 if beside else 48.0, base, (height - raised) / 0.72, "T")
 
     (block,) = draw([letter, *lines]).blocks
 
@@ -201,3 +202,161 @@ def test_texts_beside_each_other_without_rows_are_read_as_drawn_or_reported(
     else:
         assert " ".join(" ".join(block.text for block in page.blocks).split()) == IN_ORDER
         assert page.left_out == ()
+
+
+ADDRESS = ("Mill Lane Dairy", "Ms Ada Boyle", "14 Tanner Street", "Leeds LS1 4AB")
+DETAILS = ("Our reference KB 7 of 12 May", "Your contact Tom Hale", "Extension 5110 or 5127",
+           "Delivery in calendar week 24")  # fmt: skip
+
+
+def read_words(page: Page) -> str:
+    """Return the words of a page in its order, without those of headings and tables."""
+    return " ".join(block.text for block in page.blocks)
+
+
+@pytest.mark.parametrize("is_right_first", [False, True])
+@pytest.mark.parametrize("has_title", [False, True])
+def test_texts_at_the_same_heights_that_are_drawn_one_after_the_other_are_not_rows(
+    is_right_first: bool, has_title: bool
+) -> None:
+    sides = [stack(ADDRESS, 60), stack(DETAILS, 330)]
+    title = [(60.0, 790.0, 18.0, "Order of spring cheese for shops")] if has_title else []
+
+    page = draw([*title, *chain(*(reversed(sides) if is_right_first else sides))])
+
+    shown = [text for *_, text in title] + list(ADDRESS) + list(DETAILS)
+    assert " ".join(read_words(page).split()) == " ".join(shown)
+    assert page.left_out == ()
+
+
+def test_the_same_texts_drawn_line_by_line_are_rows() -> None:
+    lines = zip(stack(ADDRESS, 60), stack(DETAILS, 330), strict=True)
+
+    page = draw([text for line in lines for text in line])
+
+    words = read_words(page)
+    assert words.index(ADDRESS[0]) < words.index(DETAILS[0]) < words.index(ADDRESS[1])
+
+
+def test_heads_drawn_as_a_row_above_texts_beside_each_other_are_read_with_them() -> None:
+    heads = [(60.0, 760.0, 12.0, "Moving home?"), (330.0, 760.0, 12.0, "Trouble paying?")]
+    texts = [*stack(RENT, 60, 735), *stack(KEYS, 330, 735)]
+
+    words = " ".join(read_words(draw([*heads, *texts])).split())
+
+    assert words == " ".join(["Moving home?", *RENT, "Trouble paying?", *KEYS])
+
+
+def test_running_heads_drawn_after_texts_beside_each_other_are_read_above_them() -> None:
+    running = [(60.0, 820.0, 8.0, "Policy 07"), (480.0, 820.0, 8.0, "Remote work")]
+
+    words = read_words(draw([*stack(RENT, 60), *stack(KEYS, 330), *running]))
+
+    assert words.index("Remote work") < words.index(RENT[0]) < words.index(KEYS[0])
+
+
+def test_cards_without_boxes_are_read_one_after_the_other() -> None:
+    people = [
+        (f"Name {n}", f"Head of unit {n}", f"Room A {n}", f"Extension {n}", f"p{n}@a.example")
+        for n in range(12, 18)
+    ]
+    cards = [stack(card, 60 + 170 * (n % 3), 740 - 90 * (n // 3)) for n, card in enumerate(people)]
+
+    words = read_words(draw(list(chain(*cards))))
+
+    assert " ".join(words.split()) == " ".join(chain(*people))
+
+
+@pytest.mark.parametrize("has_colons", [False, True])
+def test_labels_drawn_before_all_values_of_a_form_are_beside_them(has_colons: bool) -> None:
+    labels = [f"{label}{':' * has_colons}" for label in ("Name", "Born in", "Height in cm", "Size")]
+    values = ("Ada Boyle", "Leeds", "171", "40") if has_colons else ("12", "1981", "171", "40")
+
+    page = draw([*stack(labels, 60), *stack(values, 330)])
+
+    for label, value in zip(labels, values, strict=True):
+        assert f"| {label} | {value} |" in page.content
+
+
+def test_cells_with_lines_below_each_other_stay_in_their_rows() -> None:
+    rows = [
+        (("15", "Mar"), ("Compost orders close", "at the gate")),
+        (("22", "Mar"), ("Seed swap in the", "club house")),
+        (("5 Apr",), ("General meeting of", "all members at seven")),
+    ]
+    texts: list[Text] = []
+    for number, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            texts += stack(cell, 60 + 60 * column, 740 - 30 * number)
+
+    page = draw(texts)
+
+    for dates, events in rows:
+        assert f"| {' '.join(dates)} | {' '.join(events)} |" in page.content
+
+
+def test_values_of_form_fields_follow_their_labels() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    labels = {"Organisation": "Mill Lane Dairy", "Contact person": "Ada Boyle", "Town": "Leeds"}
+    for at, label in enumerate(labels):
+        canvas.drawString(60, 700 - 30 * at, label)
+    for at, label in enumerate(labels):
+        canvas.acroForm.textfield(
+            name=label, value=labels[label], x=200, y=695 - 30 * at, width=300, height=18
+        )
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    for label, value in labels.items():
+        assert f"| {label} | {value} |" in page.content
+
+
+def test_a_table_of_texts_that_is_drawn_column_by_column_keeps_its_rows() -> None:
+    parts = ("Part", "Ball bearing", "Shaft seal", "Drive belt")
+    places = ("Place", "Hall A, shelf 3", "Hall A, shelf 4", "Hall B, shelf 1")
+    texts = [
+        (left, 740.0 - 19 * at, 9.0, text)
+        for left, column in ((60.0, parts), (240.0, places))
+        for at, text in enumerate(column)
+    ]
+
+    page = draw(texts)
+
+    for part, place in zip(parts, places, strict=True):
+        assert f"| {part} | {place} |" in page.content
+
+
+def test_notes_that_begin_above_the_text_beside_them_are_read_in_one_piece() -> None:
+    slide = [(60.0, 740.0, 15.0, "Your first week"), *stack(ADDRESS, 60, 715)]
+    notes = ["Notes", "Bring your passport on Monday.", "The badge costs 10 pounds."]
+
+    words = read_words(draw([*slide, *stack(notes, 330, 758)]))
+
+    assert " ".join(notes) in " ".join(words.split())
+
+
+def test_rules_in_another_column_do_not_join_the_rows_of_a_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    rows = ("Item", "One", "Ten"), ("Rye flour", "480 g", "4 kg"), ("Leaven", "210 g", "2 kg")
+    for left, shift in ((50, 0), (320, 20)):
+        for at, row in enumerate((*rows, ("Salt", "11 g", "110 g"))):
+            for step, text in zip((0, 90, 150), row, strict=True):
+                canvas.drawString(left + step, 740 - shift - 18 * at, text)
+        for base in (755, 734):
+            canvas.line(left, base - shift, left + 190, base - shift)
+    canvas.save()
+
+    content = pdf_reader.read(file.getvalue(), "a.pdf").content
+
+    assert content.count("| Leaven | 210 g | 2 kg |") == 2
+
+
+def test_the_lower_part_of_a_page_that_is_drawn_first_is_read_last() -> None:
+    parts = [*stack(ADDRESS, 60, 180), *stack(DETAILS, 330, 190)], [(60.0, 740.0, 10.0, "Invoice")]
+
+    words = read_words(draw(list(chain(*parts))))
+
+    assert " ".join(words.split()) == " ".join(["Invoice", *ADDRESS, *DETAILS])

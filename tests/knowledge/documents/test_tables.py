@@ -33,6 +33,13 @@ def test_rows_that_are_marked_as_header_are_one() -> None:
     assert block.text == "| Plan | Price EUR |\n|---|---|\n| A | 1\\|2 |"
 
 
+def test_a_title_over_all_columns_is_no_second_row_of_the_header() -> None:
+    rows = (Cell("Phone"), Cell("E-mail", columns=2)), (Cell("Car", columns=3),)
+    (block,) = table_of(*rows, (Cell("Plate"), Cell("Make"), Cell("Colour")))
+
+    assert block.text.split("\n")[0] == "| Phone | E-mail | E-mail |"
+
+
 def test_a_span_of_a_million_cells_is_bounded() -> None:
     (block,) = table_of((Cell("a", columns=10**6), Cell("b")), (Cell("c"), Cell("d")))
 

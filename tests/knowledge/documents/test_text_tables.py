@@ -192,6 +192,58 @@ def test_a_label_in_the_middle_of_rows_is_that_of_each_row_between_two_rules(
         assert [part.what for part in page.left_out] == ["table structure"]
 
 
+def test_a_label_beside_the_middle_of_three_rows_is_reported_as_unclear() -> None:
+    rows = [("Zone", "Town", "Cost"), ("", "Atri", "1.20"), ("North", "Campli", "1.40"),
+            ("", "Teramo", "1.60"), ("", "Bari", "2.20"), ("South", "Lecce", "2.40"),
+            ("", "Foggia", "2.60")]  # fmt: skip
+
+    page = print_texts(place(rows, (50, 100, 200)))
+
+    assert page.content == "\n".join(" ".join(filter(None, row)) for row in rows)
+    assert [part.what for part in page.left_out] == ["table structure"]
+
+
+def test_a_text_of_two_lines_beside_values_is_in_its_column_below_the_header_of_each_page() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    lefts = (50, 130, 300, 380)
+    for page in range(3):
+        canvas.setFont("Helvetica", 10)
+        texts = place([("Date", "Text", "Debit", "Balance")], lefts)
+        for row in range(4):
+            base, number = 676 - 30 * row, 4 * page + row
+            texts += [(50, base, f"{number + 1:02}.03.2026"), (130, base - 6, "to Mill Ltd")]
+            texts += [(130, base + 6, f"Transfer {number}"), (300, base, "13.50")]
+            texts.append((380, base, "9.00"))
+        for left, height, text in [*texts, (50, 500 - page, f"Part {page} of it goes on.")]:
+            canvas.drawString(left, height + 60, text)
+        canvas.showPage()
+    canvas.save()
+
+    tables = list_tables(pdf_reader.read(file.getvalue(), "a.pdf"))
+
+    assert [table[0] for table in tables] == ["| Date | Text | Debit | Balance |"] * 3
+    assert [row for table in tables for row in table[2:]] == [
+        f"| {number + 1:02}.03.2026 | Transfer {number} to Mill Ltd | 13.50 | 9.00 |"
+        for number in range(12)
+    ]
+
+
+def test_all_values_of_a_row_with_too_many_columns_are_shown() -> None:
+    rows = [[str(number + 1000 * row) for number in range(100, 700)] for row in range(1, 4)]
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(14_000, 800))
+    for left, base, text in place(rows, range(50, 13_850, 23)):
+        canvas.setFont("Helvetica", 5)
+        canvas.drawString(left, base, text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content == "\n".join("; ".join(row) for row in rows)
+    assert [part.what for part in page.left_out] == ["table structure"]
+
+
 def test_columns_of_rows_stay_apart_below_a_text_that_spans_them() -> None:
     rows = [("Rate", "Use", "Price"), ("D 01", "household", "2.39"), ("D 02", "workshop", "1.98"),
             ("D 25", "heating", "2.10"), ("Tax of electricity", "", "0.28")]  # fmt: skip
@@ -314,3 +366,21 @@ def test_lines_at_the_edges_of_pages_are_no_rows_of_the_tables_between_them() ->
 
     assert [len(table) for table in list_tables(page)] == [52, 52, 52]
     assert "Harbour price list page 1" in [block.text for block in page.blocks]
+
+
+def test_a_group_between_the_header_and_the_first_row_is_no_end_of_the_header() -> None:
+    rows = [("", "Actual 2023", "Budget 2024"), ("Income",), ("Fees", "18,240.00", "20,400.00"),
+            ("Tickets", "7,630.25", "8,000.00"), ("Grants", "12,000.00", "9,000.00")]  # fmt: skip
+    texts = [
+        (left, 740 - 13 * at, text)
+        for at, row in enumerate(rows)
+        for left, text in zip((44, 228, 307), row, strict=False) if text
+    ]  # fmt: skip
+
+    page = print_texts(texts)
+
+    assert list_tables(page)[0] == [
+        "|  | Actual 2023 | Budget 2024 |", "|---|---|---|", "| Income |  |  |",
+        "| Fees | 18,240.00 | 20,400.00 |", "| Tickets | 7,630.25 | 8,000.00 |",
+        "| Grants | 12,000.00 | 9,000.00 |",
+    ]  # fmt: skip

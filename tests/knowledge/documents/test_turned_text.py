@@ -183,6 +183,21 @@ def test_days_of_a_calendar_below_each_other_are_rows() -> None:
     ]
 
 
+@pytest.mark.parametrize("turn", [30, 90, 180, 270])
+def test_narrow_signs_of_turned_numbers_have_no_space_beside_them(turn: int) -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.translate(300, 400)
+    canvas.rotate(turn)
+    canvas.setFont("Courier", 10)
+    canvas.drawString(0, 0, "3.9 mg/l [4.0-10.0]")
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert page.content.strip("`\n") == "3.9 mg/l [4.0-10.0]"
+
+
 def test_letters_of_turned_text_that_are_placed_one_by_one_are_words_and_numbers() -> None:
     file = io.BytesIO()
     canvas = Canvas(file, pagesize=A4)

@@ -207,7 +207,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
     event = (
         "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Audit\\, part 2\nDTSTART;TZID=Europe/Paris:"
         "20250203T100000\nDTEND:20250203T100000Z\nORGANIZER:mailto:ada@example.org\n"
-        "RRULE:FREQ=WEEKLY\nDESCRIPTION:Bring\n  the list\n"
+        "RRULE:FREQ=WEEKLY\nDURATION:PT2H\nATTENDEE;CN=Bo:mailto:bo@example.org\n"
+        "DESCRIPTION:Bring\n  the list\n"
         "BEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n"
     )
     made.add_attachment(event, "calendar", disposition="inline")
@@ -219,7 +220,8 @@ def test_text_behind_a_picture_and_an_invitation_are_read_in_their_order() -> No
         "After.",
         "Summary: Audit, part 2\nDtstart: 2025-02-03 10:00 Europe/Paris\n"
         "Dtend: 2025-02-03 10:00 UTC\nOrganizer: ada@example.org\n"
-        "Rrule: FREQ=WEEKLY\nDescription: Bring the list",
+        "Rrule: FREQ=WEEKLY\nDuration: PT2H\nAttendee: bo@example.org\n"
+        "Description: Bring the list",
     ]
     assert [(part.what, part.names) for part in page.left_out] == [("attachment", ("a.png",))]
 
@@ -310,6 +312,21 @@ def test_text_that_only_the_html_of_a_message_strikes_out_is_marked() -> None:
     made.add_alternative("<p>We ordered 120, <strike>150</strike> chairs.</p>", subtype="html")
 
     assert mail.read(bytes(made), "a.eml").blocks[-1].text == "We ordered 120, ~~150~~ chairs."
+
+
+def test_a_text_file_between_the_parts_of_a_message_is_read_in_its_place() -> None:
+    made = message("Cranes", "The plan of the cranes is below. Please answer by Monday.")
+    made.add_alternative("<p>The plan of the cranes is below.</p>", subtype="html")
+    html = made.get_payload(1)
+    assert isinstance(html, EmailMessage)
+    html.make_mixed()
+    html.add_attachment("25.10. boats up to 7 m", filename="plan.txt", disposition="inline")
+    html.add_attachment("<p>Please answer by Monday.</p>", subtype="html", disposition="inline")
+
+    content = mail.read(bytes(made), "a.eml").content
+
+    places = [content.index(text) for text in ("below", "25.10. boats up to 7 m", "Monday")]
+    assert places == sorted(places)
 
 
 def test_the_fields_of_a_report_about_a_delivery_are_read() -> None:

@@ -120,6 +120,9 @@ paths:
         - {name: lang, in: query, deprecated: true, example: no, schema: {enum: [de, no]}}
         - {name: at, in: query, schema: {type: string, pattern: '^\\d+$', default: 22:30}}
         - {name: fee, in: query, schema: {type: number, example: 12.50, maximum: 0250}}
+        - {name: age, in: query, schema: {type: integer, minimum: 5, exclusiveMinimum: true,
+            exclusiveMaximum: false, nullable: true}}
+        - {name: key, in: query, schema: {oneOf: [{type: string}, {type: integer}], const: x}}
 """
     json_text = b"""{"openapi": "3.0.3", "paths": {"/a": {"get": {"requestBody":
         {"content": {"a/b": {"example": {"paid": 1.50, "ok": true}}}}}}}}"""
@@ -129,6 +132,8 @@ paths:
     assert "| any, one of `de`, `no`, for example `no`, deprecated | optional |" in rows
     assert "| string, pattern `^\\d+$`, default `22:30` | optional |" in rows
     assert "| number, at most 0250, for example `12.50` | optional |" in rows
+    assert "| integer, more than 5, or null | optional |" in rows
+    assert "| string or integer, always `x` | optional |" in rows
     assert '"paid": 1.50,\n  "ok": true' in example
 
 

@@ -413,10 +413,10 @@ def test_line_breaks_stay_and_soft_hyphens_go_in_html() -> None:
     page = read(
         "a.html",
         "<h1>A<br>B</h1><p>Mill 7a<br> <br>04109 Do&shy;rf</p><ol><li>x<br>y</ol>"
-        "<table><tr><td>Load<br>kg<td>1<br>234<td><p>8</p><p>9</p></table>",
+        "<table><tr><td>Load<br>kg<td>1<br>234<td><p>8</p><p>9</p><p>7</p></table>",
     )
 
-    table = "| Load kg | 1; 234 | 8; 9 |\n|---|---|---|"
+    table = "|  |  |  |\n|---|---|---|\n| Load kg | 1; 234 | 8; 9; 7 |"
     assert page.content == f"# A B\n\nMill 7a\n04109 Dorf\n\n1. x\n   y\n\n{table}"
 
 
@@ -430,6 +430,25 @@ def test_elements_that_are_shown_or_named_as_a_table_are_a_table() -> None:
 
     table = "|  |  |\n|---|---|\n| A | 6 |"
     assert page.content == f"{table}\n\n{table}\n\n## A\n\n6"
+
+
+def test_a_row_that_also_states_its_role_is_one_row() -> None:
+    page = read("a.html", "<table><tr role=row><td>A<td>6<tr role=row><td>B<td>7</table>")
+
+    assert page.content == "|  |  |\n|---|---|\n| A | 6 |\n| B | 7 |"
+
+
+def test_a_first_row_with_a_value_in_each_line_of_a_cell_is_no_header() -> None:
+    page = read(
+        "a.html",
+        "<table><tr><td>Adults<br>Dogs<td>12<br>6<tr><td>Cats<td>3</table>"
+        "<table><tr><td>Belt<br>Gear<br>Fan<td>1,200 kg<br>350 kg<tr><td>Rope<td>light</table>",
+    )
+
+    assert page.content.split("\n\n") == [
+        "|  |  |\n|---|---|\n| Adults | 12 |\n| Dogs | 6 |\n| Cats | 3 |",
+        "|  |  |\n|---|---|\n| Belt Gear Fan | 1,200 kg 350 kg |\n| Rope | light |",
+    ]
 
 
 def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
@@ -509,6 +528,10 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
             "<table role=presentation><tr><td><h2>Prices</h2><table><tr><td>Adults<td>5.40"
             "<tr><td>Children<td>2.70</table><td>Open daily</table>",
             "## Prices\n\n|  |  |\n|---|---|\n| Adults | 5.40 |\n| Children | 2.70 |\n\nOpen daily",
+        ),
+        (
+            "<table><tr><td><h4>Ship to</h4>Oak St 5<td><h4>Bill to</h4>Elm St 6</table>",
+            "#### Ship to\n\nOak St 5\n\n#### Bill to\n\nElm St 6",
         ),
         (
             "<table><tr><td>Fees<tr><td><table><tr><td>Net<td>4</table></table>",
