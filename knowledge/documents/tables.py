@@ -201,9 +201,7 @@ def write_sheet(
 
 
 def is_value(text: str) -> bool:
-    """Return whether a cell contains a number, an amount, a range, or a symbol for a missing
-    value, which may be struck out.
-    """
+    """Return whether a cell contains a number, an amount, a range, or a sign for no value."""
     bare = text.removeprefix("~~").removesuffix("~~")
     return _VALUE.match(bare) is not None or bare.lower() in _EMPTY_VALUES
 
@@ -367,9 +365,7 @@ def _is_header(texts: Sequence[str]) -> bool:
 
 
 def _is_numbered_header(texts: Sequence[str]) -> bool:
-    """Return whether a row consists of evenly increasing column numbers, with or without a label
-    before them.
-    """
+    """Return whether a row consists of evenly increasing numbers, perhaps after a label."""
     numbers = [int(text) for text in texts if _YEAR_OR_COUNT.match(text)]
     steps = {second - first for first, second in pairwise(numbers)}
     words = [text for text in texts if text and not _YEAR_OR_COUNT.match(text)]

@@ -60,9 +60,7 @@ _CONTENTS = "the headings themselves are read"
 
 
 class _DocxWriter:
-    """Writes the blocks of a body; keeps track of the current headings and of open lines of
-    code.
-    """
+    """Writes the blocks of a body; keeps track of its headings and of open lines of code."""
 
     def __init__(self, archive: ZippedXml, main: str, left_out: LeftOutCounts) -> None:
         def parse(kind: str) -> Element | None:
@@ -140,9 +138,7 @@ class _DocxWriter:
         yield from (*self._show_pictures(), *self._show_drawings())
 
     def _show_drawings(self) -> Iterator[Block]:
-        """Keep the pictures in the text since the last ones, and yield the other drawings in it
-        and the notes to which it refers, each after its mark.
-        """
+        """Yield the drawings and the notes of the text since the last ones; keep its pictures."""
         drawings, self._drawings = self._drawings, []
         for drawing in drawings:
             # The paragraphs of a text box have their own drawings, and objects only a preview.
@@ -175,7 +171,6 @@ class _DocxWriter:
             return
         initial, self._initial = self._initial, []
         paragraph.spaced = "".join((*initial, paragraph.spaced))
-        paragraph.text = keep_lines(paragraph.spaced)
         if paragraph.style.is_code or (paragraph.is_code and not paragraph.style.level):
             yield from self._end_tabbed()
             self._code.append(paragraph.raw)
@@ -229,9 +224,7 @@ class _DocxWriter:
         return Block(BlockKind.TEXT, text)
 
     def _end_lines(self) -> Iterator[Block]:
-        """Yield the open lines of code or with tabs, and a text that no other paragraph
-        continues.
-        """
+        """Yield the open lines, and a text that no other paragraph continues."""
         yield from end_code(self._code)
         yield from self._end_tabbed()
         initial, self._initial = keep_lines("".join(self._initial)), []
@@ -295,9 +288,7 @@ class _DocxWriter:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is its first heading or, if there is none, that in its
-    properties.
-    """
+    """Return the page; its title is its first heading, or the one in its properties."""
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "word/document.xml"
     left_out = LeftOutCounts()
@@ -383,9 +374,7 @@ def _find_framed(table: Element) -> Element | None:
 
 
 def _list_tabbed(paragraph: Paragraph, element: Element) -> list[TabbedLine]:
-    """Return the lines of a paragraph, none if it is a heading, which may have a tab after its
-    number, or a list item.
-    """
+    """Return the lines of a paragraph, none if it is a list item or a heading with a number."""
     tabs = paragraph.spaced.strip().count("\t")
     is_heading = paragraph.style.level or (tabs == 1 and _looks_like_heading(paragraph))
     if is_heading or paragraph.label is not None:

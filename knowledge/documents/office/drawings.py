@@ -133,9 +133,7 @@ def _find_typeface(properties: Iterable[Element], script: str) -> str:
 
 
 def _write_chart(root: Element, left_out: LeftOutCounts) -> Iterator[Block]:
-    """Yield the title of a chart, and its series as the columns of a table; count a chart without
-    them.
-    """
+    """Yield the title of a chart, and its series as the columns of tables."""
     chart = root.find("chart")
     title = " ".join(
         text

@@ -70,9 +70,7 @@ _Names: TypeAlias = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A part of a section; `kind` is one of those in `_TOKENS`, such as `digit` for a digit
-    placeholder.
-    """
+    """A part of a section; `kind` is one of those in `_TOKENS`, such as `digit`."""
 
     kind: str
     text: str
@@ -197,9 +195,7 @@ def _choose(sections: Sequence[_Section], number: float) -> tuple[_Section | Non
 
 
 def _count_days(stated: str, *, since_1904: bool) -> float:
-    """Return the number of a day and time in ISO 8601; NaN for other text, and for days before the
-    first one.
-    """
+    """Return the number of a day and time in ISO 8601; NaN for other text and for earlier days."""
     try:
         moment = datetime.fromisoformat(stated).replace(tzinfo=None)
     except ValueError:

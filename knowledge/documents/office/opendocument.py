@@ -94,9 +94,7 @@ class _SheetReader(BodyReader):
             yield from sheet.write(self._printed_headers(table), after)
 
     def _printed_headers(self, table: Element) -> Iterator[Block]:
-        """Yield the printed headers of the first sheet that has them; those with fields are
-        counted.
-        """
+        """Yield the printed headers of a sheet, once; those with fields are counted."""
         name = self._styles.find("table", table.get("style-name"), "master-page-name")
         master = self._masters.pop(name, None)
         for line in list(find_all(master, "p")):
@@ -151,8 +149,8 @@ class _SheetReader(BodyReader):
         return value.text.upper() if kind == "boolean" else join_spans([value])
 
     def _find_colour(self, table: Element, name: str) -> str:
-        """Return the colour behind the cells of a sheet, or an empty text if it may depend on
-        conditions; count those that change how values are shown.
+        """Return the colour behind the cells of a sheet, empty if conditions, which are counted,
+        may change it.
         """
         conditions = list(find_children(table.find("conditional-formats"), "conditional-format"))
         for condition in conditions:

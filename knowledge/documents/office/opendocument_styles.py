@@ -23,9 +23,7 @@ _DEEPEST_STYLE = 12
 
 @dataclass(frozen=True, slots=True)
 class ColouredSpan(Span):
-    """Text with its typeface, its colour and the colour behind it, such as `#ffffff`; empty if not
-    known.
-    """
+    """Text with its typeface, its colour (`#ffffff`) and the colour behind it; empty if unknown."""
 
     text: str = ""
     colour: str = ""

@@ -198,9 +198,7 @@ class BodyReader:
         self._caption = ""
 
     def _show_drawings(self) -> Iterator[Block]:
-        """Yield the drawings in the text since the last ones, and the notes to which it refers,
-        each after its mark.
-        """
+        """Yield the drawings and the notes of the text since the last ones."""
         drawn, self._drawn = self._drawn, []
         notes, self._notes = self._notes, []
         for drawing in drawn:

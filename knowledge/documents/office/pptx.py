@@ -161,9 +161,7 @@ class _SlideReader:
 
 
 def read(data: bytes, source: str) -> Page:
-    """Return the page; its title is that of the first slide or, if there is none, that in its
-    properties.
-    """
+    """Return the page; its title is the one in its properties, or that of the first slide."""
     archive = ZippedXml(data, _EXPECTED)
     main = archive.find_related("", "officeDocument") or "ppt/presentation.xml"
     root = archive.parse(main)
@@ -191,9 +189,7 @@ def _placeholder(shape: Element) -> str | None:
 
 
 def _read_texts(part: Element | None, kinds: Collection[str | None]) -> Iterator[str]:
-    """Yield the texts of the visible shapes of a slide, a layout or a master that are placeholders
-    of these kinds, or none (None).
-    """
+    """Yield the texts of the visible shapes that are placeholders of these kinds, or none."""
     for shape in find_all(part, "sp"):
         if _placeholder(shape) in kinds and not _is_hidden(shape):
             yield _read_text(shape)
@@ -238,8 +234,8 @@ def _paragraphs(shape: Element, inherited: Iterable[Element] = ()) -> Iterator[_
         text = read_drawing_text(paragraph, below)
         if not text.strip():
             continue
-        stated = [one for one in (properties, *below) if one is not None]
-        bullet = next(_list_stated(stated, _BULLETS), Element("buNone"))
+        stated = [one for style in (properties, *below) if style is not None for one in style]
+        bullet = next((one for one in stated if one.tag in _BULLETS), Element("buNone"))
         counts = {at: count for at, count in counts.items() if at <= level}
         label = ""
         if bullet.tag == "buAutoNum":
@@ -251,15 +247,11 @@ def _paragraphs(shape: Element, inherited: Iterable[Element] = ()) -> Iterator[_
         else:
             counts.pop(level, None)
             if bullet.tag != "buNone":
-                typeface = next(_list_stated(stated, ("buFont",)), bullet)
+                typeface = next((one for one in stated if one.tag == "buFont"), bullet)
                 label = write_bullet(bullet.get("char", ""), typeface.get("typeface", ""))
         stops = len(find_child(properties, "tabLst") or ())
         lines = [TabbedLine(line, stops) for line in text.split("\n")]
         yield _Paragraph(level, keep_lines(text), label, lines)
-
-
-def _list_stated(styles: Iterable[Element], names: Collection[str]) -> Iterator[Element]:
-    return (part for style in styles for part in style if part.tag in names)
 
 
 def _write_label(number: int, kind: str) -> str:

@@ -152,9 +152,7 @@ class Layout:
         ]
 
     def trace(self, shape: Element) -> list[Element]:
-        """Return a shape and the placeholders of the layout and the master from which it inherits,
-        in this order.
-        """
+        """Return a shape, and the placeholders of layout and master from which it inherits."""
         stated = find_placeholder(shape)
         if stated is None:
             return [shape]
@@ -217,7 +215,9 @@ def find_box(chain: Iterable[Element]) -> Box | None:
         place, size = find_child(frame, "off"), find_child(frame, "ext")
         if place is not None and size is not None:
             lengths = (place.get("x"), place.get("y"), size.get("cx"), size.get("cy"))
-            return Box(*map(to_length, lengths))
+            box = Box(*map(to_length, lengths))
+            # Programs that state the place of a shape only by cells write a box without a size.
+            return box if box.width and box.height else None
     return None
 
 
@@ -252,17 +252,8 @@ def find_backgrounds(
 def remove_invisible_text(slide: Element, layout: Layout, left_out: LeftOutCounts) -> None:
     """Remove the runs of a slide that have the colour of their background, and count them."""
     colours = _Colours([slide, *layout.parts], layout.theme)
-    shapes = list(_list_shapes(slide))
-    chains = map(layout.trace, shapes)
-    places = ((colours.find_fill(chain), find_box(chain)) for chain in chains)
-    backgrounds = find_backgrounds(places, colours.find_page(), layout.filled)
-    for shape, background in zip(shapes, backgrounds, strict=True):
-        if shape.tag == "sp":
-            _remove(shape, background, colours, left_out)
-        for inner in shape.iter("sp") if shape.tag == "grpSp" else ():
-            _remove(inner, colours.find_fill([inner]) or None, colours, left_out)
-        for cell in shape.iter("tc"):
-            _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
+    chains = [layout.trace(shape) for shape in _list_shapes(slide)]
+    _remove_invisible(chains, colours.find_page(), layout.filled, colours, left_out)
 
 
 def remove_invisible_text_on_sheet(
@@ -272,17 +263,8 @@ def remove_invisible_text_on_sheet(
 
     `page` is the colour of its cells, or None if it is not known.
     """
-    colours = _Colours((), theme)
-    shapes = [shape for anchor in drawing for shape in anchor if shape.tag in _SHAPES]
-    boxes = [find_box([shape]) for shape in shapes]
-    # Programs that state the place of a shape only by cells write a box without a size.
-    sized = (box if box is not None and box.width and box.height else None for box in boxes)
-    fills = (colours.find_fill([shape]) for shape in shapes)
-    backgrounds = find_backgrounds(zip(fills, sized, strict=True), page, ())
-    for shape, background in zip(shapes, backgrounds, strict=True):
-        for inner in shape.iter("sp"):
-            fill = background if inner is shape else colours.find_fill([inner]) or None
-            _remove(inner, fill, colours, left_out)
+    chains = [[shape] for anchor in drawing for shape in anchor if shape.tag in _SHAPES]
+    _remove_invisible(chains, page, (), _Colours((), theme), left_out)
 
 
 def _overlap(one: Box | None, other: Box | None) -> bool:
@@ -326,9 +308,7 @@ def _order_grids(
     members: Mapping[int | None, Sequence[_Placed]],
     grids: list[list[_Row]],
 ) -> list[_Placed]:
-    """Return shapes with those of each grid in its order, at the places of this grid, and add the
-    grids to `grids`.
-    """
+    """Return shapes with each grid in its order, at its places; add the grids to `grids`."""
     ordered = list(placed)
     slots = {one.at: slot for slot, one in enumerate(ordered)}
     in_rows = (one for one in ordered if one.at in members or _has_content(one.shape))
@@ -395,9 +375,7 @@ def _find_height(row: _Row) -> float:
 
 
 def _may_be_cards(grid: Sequence[_Row]) -> bool:
-    """Return whether texts that are read row by row are nearer to those below them than to those
-    beside them. Labels beside values are rows.
-    """
+    """Return whether texts of rows are nearer to those below; labels beside values are rows."""
     kinds = [{_begins_with_digit(placed.shape) for placed in row} for row in grid]
     if _find_period(grid) > 1 or len(grid) < 2 or {True, False} in kinds:
         return False
@@ -431,6 +409,23 @@ def _is_below(row: _Row, above: _Row) -> bool:
 
 def _begins_with_digit(shape: Element) -> bool:
     return next(filter(str.isalnum, "".join(shape.itertext())), "").isdigit()
+
+
+def _remove_invisible(
+    chains: Sequence[Sequence[Element]],
+    page: str | None,
+    below: Iterable[Box | None],
+    colours: _Colours,
+    left_out: LeftOutCounts,
+) -> None:
+    places = ((colours.find_fill(chain), find_box(chain)) for chain in chains)
+    backgrounds = find_backgrounds(places, page, below)
+    for (shape, *_), background in zip(chains, backgrounds, strict=True):
+        for inner in shape.iter("sp"):
+            fill = background if inner is shape else colours.find_fill([inner]) or None
+            _remove(inner, fill, colours, left_out)
+        for cell in shape.iter("tc"):
+            _remove(cell, colours.read_fill(cell.find("tcPr")) or None, colours, left_out)
 
 
 def _remove(

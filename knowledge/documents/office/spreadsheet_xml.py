@@ -139,7 +139,7 @@ def _list_runs(element: Element, run: Run, depth: int = 0) -> Iterator[Run]:
 def _list_merged(row: Element, number: int) -> Iterator[CellRange]:
     """Yield the ranges of the merged cells in a row."""
     for column, cell in _place(row, "Cell"):
-        down, across = (_count(cell, name) for name in ("MergeDown", "MergeAcross"))
+        down, across = (to_number(cell.get(name)) for name in ("MergeDown", "MergeAcross"))
         if down or across:
             yield range(number, number + down + 1), range(column - 1, column + across)
 
@@ -149,13 +149,9 @@ def _place(parent: Element | None, name: str) -> Iterator[tuple[int, Element]]:
     at = 0
     for element in find_children(parent, name):
         at = to_number(element.get("Index"), at + 1)
-        span = _count(element, "Span")
+        span = to_number(element.get("Span"))
         yield from ((place, element) for place in range(at, at + min(span, MOST_COLUMNS) + 1))
-        at += span + (_count(element, "MergeAcross") if name == "Cell" else 0)
-
-
-def _count(element: Element, name: str) -> int:
-    return to_number(element.get(name))
+        at += span + (to_number(element.get("MergeAcross")) if name == "Cell" else 0)
 
 
 def _is_hidden(element: Element) -> bool:

@@ -76,9 +76,7 @@ class ParagraphStyle:
 
 
 class Styles:
-    """The styles of a document by id; properties that are not set are inherited from the base
-    style.
-    """
+    """The styles of a document by id; unset properties are inherited from the base style."""
 
     def __init__(self, root: Element | None) -> None:
         self._defaults = find_child(root, "docDefaults", "rPrDefault", "rPr")
@@ -172,15 +170,14 @@ class Styles:
 
 @dataclass(slots=True)
 class Paragraph:
-    """A paragraph; `text` has single spaces, and code in backticks; `raw` keeps all spaces.
+    """A paragraph; `raw` keeps all spaces.
 
-    `spaced` is the text with its tabs and the spaces at its ends. `is_joined`: its end is
-    deleted, so that the next paragraph continues it. `is_counted`: a list counts it. `notes` are
+    `spaced` is the text with its tabs and outer spaces, and code in backticks. `is_joined`: its end
+    is deleted, so that the next paragraph continues it. `is_counted`: a list counts it. `notes` are
     the kinds and ids of its notes, and `drawings` the elements with pictures, charts or objects.
     `style`, `label` and `list_level` are its context, which the reader of the document adds.
     """
 
-    text: str = ""
     raw: str = ""
     spaced: str = ""
     is_joined: bool = False
@@ -192,6 +189,11 @@ class Paragraph:
     style: ParagraphStyle = field(default_factory=ParagraphStyle)
     label: str | None = None
     list_level: int = 0
+
+    @property
+    def text(self) -> str:
+        """The text in its lines, with single spaces."""
+        return keep_lines(self.spaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,9 +384,7 @@ def walk_shown(parent: Element | None, ends: Collection[str]) -> Iterator[Elemen
 
 
 def add_tab_stops(stops: frozenset[str], properties: Element | None) -> frozenset[str]:
-    """Return the positions of tab stops after those that a paragraph or its styles, the last one
-    first, add or clear.
-    """
+    """Return the positions of tab stops with those that properties, the last first, change."""
     for tabs in reversed(list(find_children(properties, "tabs"))):
         for tab in tabs.findall("tab"):
             own = {tab.get("pos", "")}
@@ -426,7 +426,6 @@ def _finish(reading: _Reading) -> Paragraph:
     paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
     paragraph.raw = join_spans(replace(run, is_code=True) for run in runs)
     paragraph.spaced = paragraph.raw if paragraph.is_code else join_spans(_mark_code(runs))
-    paragraph.text = keep_lines(paragraph.spaced)
     return paragraph
 
 

@@ -129,9 +129,7 @@ class Sheet:
             self._rows.setdefault(number, replace(row, cells={})).cells.update(row.cells)
 
     def write(self, before: Iterable[Block], after: Iterable[Block] = ()) -> Iterator[Block]:
-        """Yield the sheet as a section, with other blocks before and after its rows; a sheet that
-        is empty, apart from those before, has none.
-        """
+        """Yield the sheet as a section, with other blocks around its rows; none if it is empty."""
         for (number, column), address in self.links.items():
             row = self._rows.get(number)
             label = "" if row is None else " ".join(row.cells.get(column, "").split())

@@ -179,9 +179,7 @@ class _WorkbookReader:
         return notes
 
     def _write_drawings(self, related: Iterable[Relationship], page: str | None) -> Iterator[Block]:
-        """Yield the drawings of a sheet, whose cells have the colour `page`, and the files embedded
-        in it.
-        """
+        """Yield the drawings and embedded files of a sheet, whose cells have the colour `page`."""
         for part in related:
             if part.kind in ("package", "oleObject"):
                 data = self._archive.read(part.target)

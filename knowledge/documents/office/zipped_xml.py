@@ -273,9 +273,7 @@ def make_page(
     links: Iterable[tuple[str, str]],
     left_out: LeftOutCounts,
 ) -> Page:
-    """Return the page of a file with its properties; the parts with macros and the unknown symbols
-    are counted.
-    """
+    """Return the page of a file; the parts with macros and the unknown symbols are counted."""
     blocks = tuple(blocks)
     unknown = sum(block.text.count(UNKNOWN) for block in blocks)
     left_out.add("symbol", f"written as {UNKNOWN}, because its meaning is not known", unknown)
@@ -299,9 +297,7 @@ def write_page_headers(lines: Iterable[str]) -> Iterator[Block]:
 
 
 def count_field_in_header(literal: str, left_out: LeftOutCounts) -> None:
-    """Count a printed header with fields, unless its literal text is one word, as by default
-    (`Page 1`).
-    """
+    """Count a printed header with fields, unless its text is one word, as by default (`Page 1`)."""
     words = sum(map(str.isalpha, literal.split()))
     left_out.add("printed header", "fields such as page numbers are not text", words > 1)
 
