@@ -31,6 +31,7 @@ from knowledge.documents.markup.extensions import (
 )
 from knowledge.documents.markup.fences import describe_code, name_object, take_options, write_code
 from knowledge.documents.markup.html import read_fragment
+from knowledge.documents.markup.wide_rows import widen_tables
 from knowledge.documents.page import Block, BlockKind, LeftOutCounts, Page, first_heading
 
 _Env = MutableMapping[str, Any]
@@ -38,7 +39,6 @@ _Tokens = Sequence[Token]
 _DEEPEST_LISTS = 40
 _DEEPEST_DIRECTIVE = 4
 _LONGEST_PROSE = 100_000
-_BAR = re.compile(r"(?<!\\)\|")
 _STATED_ANCHOR = re.compile(r"\{:?[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
 _ATTRIBUTES = re.compile(
@@ -196,32 +196,7 @@ def _write_html(markdown: str, env: _Env) -> str:
     cleaned = rewrite(
         markdown, env["left_out"], lambda text: parser.renderInline(text, {"page": ""})
     )
-    return str(parser.render(_widen_tables(cleaned, parser), env))
-
-
-def _widen_tables(markdown: str, parser: MarkdownIt) -> str:
-    """Return text in which each table has as many columns as its longest row; added columns have no
-    name.
-
-    Rows become longer if code contains a vertical bar, because some website generators do not split
-    code.
-    """
-    if "|" not in markdown:
-        return markdown
-    lines = markdown.split("\n")
-    for token in parser.parse(markdown):
-        if token.type != "table_open" or token.map is None:
-            continue
-        first, end = token.map
-        missing = max(map(_count_cells, lines[first:end])) - _count_cells(lines[first])
-        if missing > 0:
-            for at, cell in ((first, " |"), (first + 1, "---|")):
-                lines[at] = f"{lines[at].rstrip().removesuffix('|')}|{cell * missing}"
-    return "\n".join(lines)
-
-
-def _count_cells(line: str) -> int:
-    return len(_BAR.split(line.strip().removeprefix("|").removesuffix("|")))
+    return str(parser.render(widen_tables(cleaned, parser), env))
 
 
 @cache

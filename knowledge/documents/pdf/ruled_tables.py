@@ -212,6 +212,7 @@ def _divide(grid: DrawnGrid, segments: Sequence[Segment]) -> tuple[DrawnGrid, li
         for at in range(len(grid.lefts) - 1)
     ]  # fmt: skip
     strokes, pieces = list(grid.strokes), []
+    first = max((one.base for one in segments if is_value(one.text)), default=-inf)
     for cell in grid.cells:
         columns = range(cell.column, cell.column + cell.columns)
         edges = [sum(gutter) / 2 for at in columns for gutter in gutters[at]]
@@ -223,8 +224,9 @@ def _divide(grid: DrawnGrid, segments: Sequence[Segment]) -> tuple[DrawnGrid, li
         strokes += (Stroke(True, edge, cell.bottom, cell.top) for edge in drawn)
         beside = Counter(round(one.base) for one in held)
         for one in held:
-            # A text that is alone on its line may be a header above columns.
-            least = _LEAST_SHARE if beside[round(one.base)] > 1 else 0.0
+            # A text that is alone on its line, and above the values, may be a header of columns.
+            is_header = beside[round(one.base)] == 1 and one.base > first
+            least = 0.0 if is_header else _LEAST_SHARE
             pieces += _share(one, drawn, least)
     grid = make_grid(strokes) or grid
     own = grid.group(pieces)

@@ -314,6 +314,28 @@ def test_rows_of_a_form_with_shifted_cells_are_no_header_of_each_other() -> None
     assert [words.index(text) for text in shown] == sorted(words.index(text) for text in shown)
 
 
+def test_a_text_that_runs_into_the_next_column_is_not_repeated_beside_the_value_there() -> None:
+    rows = [("A1", "Travel", "601.30"), ("A2", "Travel", "304.30"), ("A3", "Travel", "697.00")]
+
+    def paint(canvas: Canvas) -> None:
+        canvas.grid([60, 120, 300, 400], [760, 740])
+        canvas.rect(60, 640, 340, 100)
+        for left, text in zip((64, 124, 304), ("No.", "Purpose", "Amount"), strict=True):
+            canvas.drawString(left, 746, text)
+        for at, row in enumerate(rows):
+            for left, text in zip((64, 124, 360), row, strict=True):
+                canvas.drawString(left, 726 - 30 * at, text)
+            canvas.drawString(124, 714 - 30 * at, "of Ms Riva and Mr Novak by train and back")
+
+    rest = "of Ms Riva and Mr Novak by train and back"
+    assert list_tables(read(draw(paint))) == [
+        write_rows([
+            ("No.", "Purpose", "Amount"),
+            *((number, f"{text} {rest}", value) for number, text, value in rows),
+        ])
+    ]  # fmt: skip
+
+
 def test_boxes_of_a_form_whose_rows_interlock_are_shown_one_after_the_other_with_a_note() -> None:
     boxes = [
         (60, 700, 150, 60, ("Sender", "Harbour Tools Limited, Mill Street 5")),
