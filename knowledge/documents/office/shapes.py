@@ -69,6 +69,54 @@ class _Placed(NamedTuple):
 _Row = Sequence[_Placed]
 
 
+class Layout:
+    """What slides inherit from a layout and its master, which `parts` contains in this order.
+
+    `shown` are the parts whose shapes the slides show, and `filled` the places of these shapes.
+    """
+
+    def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
+        self.parts = parts
+        self.theme = theme
+        is_alone = bool(parts) and parts[0].get("showMasterSp") in FALSE
+        self.shown = parts[:1] if is_alone else parts
+        colours = _Colours(parts, theme)
+        self.filled = [
+            find_box([shape])
+            for part in self.shown
+            for shape in _list_shapes(part)
+            if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
+        ]
+        self._placeholders = [
+            {
+                _name_placeholder(stated, part): shape
+                for shape in reversed(list(part.iter("sp")))
+                if (stated := find_placeholder(shape)) is not None
+            }
+            for part in parts
+        ]
+
+    def trace(self, shape: Element) -> list[Element]:
+        """Return a shape, and the placeholders of layout and master from which it inherits."""
+        stated = find_placeholder(shape)
+        if stated is None:
+            return [shape]
+        parts = zip(self._placeholders, self.parts, strict=True)
+        named = (known.get(_name_placeholder(stated, part)) for known, part in parts)
+        return [shape, *(other for other in named if other is not None)]
+
+    def list_styles(self, shape: Element) -> Iterator[Element]:
+        """Yield the list styles that a shape inherits, the nearest one first."""
+        for other in self.trace(shape)[1:]:
+            yield from other.findall("txBody/lstStyle")
+        stated = find_placeholder(shape)
+        if stated is not None:
+            kind = "title" if stated.get("type") in TITLES else "body"
+            yield from (
+                style for part in self.parts for style in part.findall(f"txStyles/{kind}Style")
+            )
+
+
 class _Colours:
     """The colours of a slide in hexadecimal digits, by its theme and the map of its master."""
 
@@ -122,54 +170,6 @@ class _Colours:
         fill_of_theme = next(iter(self._fills if self._fills is not None else ()), None)
         is_plain = fill_of_theme is not None and fill_of_theme.tag == "solidFill"
         return self.read(reference) if is_first and is_plain else None
-
-
-class Layout:
-    """What slides inherit from a layout and its master, which `parts` contains in this order.
-
-    `shown` are the parts whose shapes the slides show, and `filled` the places of these shapes.
-    """
-
-    def __init__(self, parts: Sequence[Element], theme: Element | None) -> None:
-        self.parts = parts
-        self.theme = theme
-        is_alone = bool(parts) and parts[0].get("showMasterSp") in FALSE
-        self.shown = parts[:1] if is_alone else parts
-        colours = _Colours(parts, theme)
-        self.filled = [
-            find_box([shape])
-            for part in self.shown
-            for shape in _list_shapes(part)
-            if find_placeholder(shape) is None and colours.find_fill([shape]) != ""
-        ]
-        self._placeholders = [
-            {
-                _name_placeholder(stated, part): shape
-                for shape in reversed(list(part.iter("sp")))
-                if (stated := find_placeholder(shape)) is not None
-            }
-            for part in parts
-        ]
-
-    def trace(self, shape: Element) -> list[Element]:
-        """Return a shape, and the placeholders of layout and master from which it inherits."""
-        stated = find_placeholder(shape)
-        if stated is None:
-            return [shape]
-        parts = zip(self._placeholders, self.parts, strict=True)
-        named = (known.get(_name_placeholder(stated, part)) for known, part in parts)
-        return [shape, *(other for other in named if other is not None)]
-
-    def list_styles(self, shape: Element) -> Iterator[Element]:
-        """Yield the list styles that a shape inherits, the nearest one first."""
-        for other in self.trace(shape)[1:]:
-            yield from other.findall("txBody/lstStyle")
-        stated = find_placeholder(shape)
-        if stated is not None:
-            kind = "title" if stated.get("type") in TITLES else "body"
-            yield from (
-                style for part in self.parts for style in part.findall(f"txStyles/{kind}Style")
-            )
 
 
 def order_shapes(
