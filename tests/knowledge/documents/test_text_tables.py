@@ -211,10 +211,13 @@ def test_a_text_of_two_lines_beside_values_is_in_its_column_below_the_header_of_
         canvas.setFont("Helvetica", 10)
         texts = place([("Date", "Text", "Debit", "Balance")], lefts)
         for row in range(4):
-            base, number = 676 - 30 * row, 4 * page + row
-            texts += [(50, base, f"{number + 1:02}.03.2026"), (130, base - 6, "to Mill Ltd")]
-            texts += [(130, base + 6, f"Transfer {number}"), (300, base, "13.50")]
-            texts.append((380, base, "9.00"))
+            place_of_row, number = 676 - 30 * row, 4 * page + row
+            texts += [
+                (50, place_of_row, f"{number + 1:02}.03.2026"),
+                (130, place_of_row - 6, "to Mill Ltd"),
+            ]
+            texts += [(130, place_of_row + 6, f"Transfer {number}"), (300, place_of_row, "13.50")]
+            texts.append((380, place_of_row, "9.00"))
         for left, base, text in [*texts, (50, 500 - page, f"Part {page} of it goes on.")]:
             canvas.drawString(left, base + 60, text)
         canvas.showPage()
