@@ -173,42 +173,6 @@ def group_by_line(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
         yield held
 
 
-def _count_drawn(lines: Sequence[Sequence[Segment]]) -> int:
-    """Return the number of lines from the first one on that are drawn before the end of it."""
-    last = max(one.number for one in lines[0])
-    for count, (above, line) in enumerate(pairwise(lines), start=1):
-        is_near = 0 < above[0].base - line[0].base < _PITCH * line[0].size
-        if not is_near or min(one.number for one in line) > last or _has_own_lines(line):
-            return count
-    return len(lines)
-
-
-def _has_own_lines(line: Sequence[Segment]) -> bool:
-    return any(isinstance(one, DrawnTable) or one.is_code for one in line)
-
-
-def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
-    """Return the cells of a row with lines below each other, or nothing if it may be several rows.
-
-    A table that is drawn column by column has values below each other.
-    """
-    every = [one for line in lines for one in line]
-    columns = merge_intervals((one.left, one.right) for one in every)
-    if len(lines) < 2 or len(columns) != len(lines[0]) or _has_own_lines(lines[0]):
-        return []
-    cells = [
-        [one for one in every if left <= one.left and one.right <= right] for left, right in columns
-    ]
-    if any(
-        is_value(one.text) and is_value(other.text) for own in cells for one, other in pairwise(own)
-    ):
-        return []
-    return [
-        replace(own[0], text=join_lines([one.text for one in own]), right=right, parts=[])
-        for own, (_, right) in zip(cells, columns, strict=True)
-    ]
-
-
 def is_long(text: str) -> bool:
     """Return whether a line is as long as one of prose; Chinese and Japanese letters are wide."""
     return len(text) + sum(1 for _ in UNSPACED.finditer(text)) >= _LEAST_LETTERS
@@ -405,6 +369,42 @@ def lacks_group(heads: Sequence[Sequence[Sequence[Segment]]]) -> bool:
         if cells[-1] and not all(cells[:-1])
     )
     return names.total() > len(names)
+
+
+def _count_drawn(lines: Sequence[Sequence[Segment]]) -> int:
+    """Return the number of lines from the first one on that are drawn before the end of it."""
+    last = max(one.number for one in lines[0])
+    for count, (above, line) in enumerate(pairwise(lines), start=1):
+        is_near = 0 < above[0].base - line[0].base < _PITCH * line[0].size
+        if not is_near or min(one.number for one in line) > last or _has_own_lines(line):
+            return count
+    return len(lines)
+
+
+def _has_own_lines(line: Sequence[Segment]) -> bool:
+    return any(isinstance(one, DrawnTable) or one.is_code for one in line)
+
+
+def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
+    """Return the cells of a row with lines below each other, or nothing if it may be several rows.
+
+    A table that is drawn column by column has values below each other.
+    """
+    every = [one for line in lines for one in line]
+    columns = merge_intervals((one.left, one.right) for one in every)
+    if len(lines) < 2 or len(columns) != len(lines[0]) or _has_own_lines(lines[0]):
+        return []
+    cells = [
+        [one for one in every if left <= one.left and one.right <= right] for left, right in columns
+    ]
+    if any(
+        is_value(one.text) and is_value(other.text) for own in cells for one, other in pairwise(own)
+    ):
+        return []
+    return [
+        replace(own[0], text=join_lines([one.text for one in own]), right=right, parts=[])
+        for own, (_, right) in zip(cells, columns, strict=True)
+    ]
 
 
 def _is_struck(line: Line) -> bool:
