@@ -386,9 +386,10 @@ def _has_own_lines(line: Sequence[Segment]) -> bool:
 
 
 def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
-    """Return the cells of a row with lines below each other, or nothing if it may be several rows.
+    """Return the cells of a row whose texts go on in the next line, or nothing if it may be several
+    rows.
 
-    A table that is drawn column by column has values below each other.
+    A table that is drawn column by column has values, or shorter texts, below each other.
     """
     every = [one for line in lines for one in line]
     columns = merge_intervals((one.left, one.right) for one in every)
@@ -397,8 +398,10 @@ def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
     cells = [
         [one for one in every if left <= one.left and one.right <= right] for left, right in columns
     ]
-    if any(
-        is_value(one.text) and is_value(other.text) for own in cells for one, other in pairwise(own)
+    if not all(
+        is_wrapped(one, other, right) and not (is_value(one.text) and is_value(other.text))
+        for own, (_, right) in zip(cells, columns, strict=True)
+        for one, other in pairwise(own)
     ):
         return []
     return [
