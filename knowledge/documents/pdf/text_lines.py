@@ -150,10 +150,12 @@ def find_lines(segments: Iterable[Segment]) -> Iterator[Line]:
     """
     lines = [_put_in_order(line) for line in group_by_line(segments)]
     at = 0
+    cells: list[Segment] = []
     while at < len(lines):
         count = _count_drawn(lines[at : at + _MOST_WRAPPED])
-        cells = _find_cells(lines[at : at + count])
-        for line in [cells] if cells else lines[at : at + count]:
+        own, below = lines[at : at + count], lines[at + count : at + count + 1]
+        cells = _find_cells(own, is_in_grid=bool(cells) or _is_row_below(own, below))
+        for line in [cells] if cells else own:
             yield Line(_join_label(line))
         at += count
 
@@ -385,10 +387,17 @@ def _has_own_lines(line: Sequence[Segment]) -> bool:
     return any(isinstance(one, DrawnTable) or one.is_code for one in line)
 
 
-def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
-    """Return the cells of a row whose texts go on in the next line, or nothing if it may be several
+def _is_row_below(lines: Sequence[Sequence[Segment]], below: Sequence[Sequence[Segment]]) -> bool:
+    """Return whether a row is drawn after lines and below them."""
+    last = max(one.number for line in lines for one in line)
+    return any(len(row) > 1 and min(one.number for one in row) > last for row in below)
+
+
+def _find_cells(lines: Sequence[Sequence[Segment]], *, is_in_grid: bool) -> list[Segment]:
+    """Return the cells of a row with lines below each other, or nothing if they may be several
     rows.
 
+    Texts go on in the next line, or rows are drawn before or after those lines (`is_in_grid`).
     A table that is drawn column by column has values, or shorter texts, below each other.
     """
     every = [one for line in lines for one in line]
@@ -399,7 +408,8 @@ def _find_cells(lines: Sequence[Sequence[Segment]]) -> list[Segment]:
         [one for one in every if left <= one.left and one.right <= right] for left, right in columns
     ]
     if not all(
-        is_wrapped(one, other, right) and not (is_value(one.text) and is_value(other.text))
+        (is_in_grid or is_wrapped(one, other, right))
+        and not (is_value(one.text) and is_value(other.text))
         for own, (_, right) in zip(cells, columns, strict=True)
         for one, other in pairwise(own)
     ):

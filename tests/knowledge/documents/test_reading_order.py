@@ -365,3 +365,12 @@ def test_the_lower_part_of_a_page_that_is_drawn_first_is_read_last() -> None:
     words = read_words(draw(list(chain(*parts))))
 
     assert " ".join(words.split()) == " ".join(["Invoice", *ADDRESS, *DETAILS])
+
+
+def test_small_cards_in_a_grid_are_cells() -> None:
+    people = [(f"Team {n}", f"Name {n} Smith", f"ext. 22{n}") for n in range(10, 14)]
+    cards = [stack(card, 60 + 130 * (n % 2), 740 - 42 * (n // 2)) for n, card in enumerate(people)]
+
+    page = draw(list(chain(*cards)))
+
+    assert all(" ".join(card) in page.content for card in people)
