@@ -54,6 +54,7 @@ _CENTRED_LINES = 3
 _HALF_PITCH = 0.85
 """Maximum distance of values from the lines of the label beside them, in font sizes."""
 _NEARER = 0.8
+_MAY_BE_COLUMNS = "rows of texts without values or lines between them may be columns"
 
 
 def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | TextTable]:
@@ -72,6 +73,7 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
         if (drawn := lines[at].table) is not None:
             parts = [drawn]
         elif end > at + 1 and not is_justified(lines, at, end):
+            _count_columns(page, lines[at:end], left_out)
             with left_out.contain("table structure", f"page {page.number}"):
                 parts = list(_build_sides(page, lines[at:end]))
         elif end == at + 1:
@@ -82,6 +84,26 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
                 parts = [TextTable([], [], lines[end - 1].base, unclear=unclear)]
         yield from parts
         at = end
+
+
+def _count_columns(page: LaidOutPage, lines: Sequence[Line], left_out: LeftOutCounts) -> None:
+    """Count lines that may be columns of texts instead of rows."""
+    if _may_be_columns(page.text.rules, lines):
+        left_out.add("reading order", _MAY_BE_COLUMNS, name=f"page {page.number}")
+
+
+def _may_be_columns(rules: Sequence[DrawnRule], lines: Sequence[Line]) -> bool:
+    """Return whether nothing proves that lines are rows: no value, no rule, no label."""
+    labels = sum(line.segments[0].text.endswith(":") for line in lines)
+    left, right = lines[0].column
+    return (
+        2 * labels < len(lines)
+        and not any(is_value(one.text) for line in lines for one in line.segments)
+        and not any(
+            lines[-1].base < rule.base < lines[0].base and rule.left < right and left < rule.right
+            for rule in rules
+        )
+    )
 
 
 def _is_unclear_row(page: LaidOutPage, at: int) -> bool:

@@ -384,3 +384,18 @@ def test_a_group_between_the_header_and_the_first_row_is_no_end_of_the_header() 
         "| Fees | 18,240.00 | 20,400.00 |", "| Tickets | 7,630.25 | 8,000.00 |",
         "| Grants | 12,000.00 | 9,000.00 |",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "is_proved"), [("Ada", False), ("12.50", True)])
+def test_rows_that_nothing_proves_are_reported(first: str, is_proved: bool) -> None:
+    rows = [("Person", "Duty"), (first, "Opens the hall"), ("Tom", "Keeps the keys")]
+    texts = [
+        (left, 740 - 14 * at, text)
+        for at, row in enumerate(rows)
+        for left, text in zip((40, 160), row, strict=True)
+    ]
+
+    page = print_texts(texts)
+
+    assert "| Tom | Keeps the keys |" in page.content
+    assert [part.what for part in page.left_out] == ([] if is_proved else ["reading order"])
