@@ -85,7 +85,8 @@ def take(text: str) -> tuple[FrontMatter, str]:
     version = next((value for name, value in written if name.casefold() == "version"), "")
     fields = [(name, value) for name, value in written if name.casefold() not in _USED]
     shown = tuple(f"{name}: {value}" for name, value in fields if _is_statement(value))
-    left = [name for name, value in fields if not _is_statement(value)]
+    mixed = {clean_text(str(name)) for name, value in stated.items() if _has_settings(value)}
+    left = [name for name, value in fields if name in mixed or not _is_statement(value)]
     left_out = LeftOut("front matter field", len(left), _SETTING, tuple(left[:5]))
     return (
         replace(
@@ -179,6 +180,20 @@ def _list_statements(value: object) -> Iterator[str]:
         yield from texts
     else:
         yield from chain.from_iterable(map(_list_statements, items))
+
+
+def _has_settings(value: object) -> bool:
+    """Return whether a structure has parts that are no statements."""
+    if not isinstance(value, dict | list):
+        return False
+    waiting: list[object] = [value]
+    parts = 0
+    while waiting:
+        part = waiting.pop()
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        waiting += inner
+        parts += not isinstance(part, dict | list)
+    return parts > len(list(_list_statements(value)))
 
 
 def _is_statement(value: str) -> bool:

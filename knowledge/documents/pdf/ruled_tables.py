@@ -123,9 +123,7 @@ def _is_name(name: Segment, table: DrawnTable) -> bool:
     above = name.base - table.base - table.size
     is_within = table.left <= name.left + NEAR and name.right <= table.right + NEAR
     is_near = 0 <= above < _FURTHEST_NAME * name.size and name.size < _LARGER_NAME * table.size
-    return (
-        bool(table.table.rows) and is_within and is_near and name.size < _LARGER_NAME * table.size
-    )
+    return bool(table.table.rows) and is_within and is_near
 
 
 def _frame(grid: DrawnGrid, segments: list[Segment]) -> TextTable:

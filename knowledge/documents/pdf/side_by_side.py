@@ -36,7 +36,7 @@ _MOST_LEVEL = 0.34
 _PITCH = 1.7
 _MOST_LINES = 60
 _MOST_SEGMENTS = 3_000
-_MOST_RISES = 40
+_MOST_RISES = 20
 """Maximum number of places where a text may begin beside those drawn before."""
 _MOST_RUNNING = 3
 """Maximum number of lines above or below texts drawn out of order, such as page headers."""
@@ -188,7 +188,8 @@ def _list_level(
     lowest, start = _find_bottom(one[-1]), other[0].base
     highest = min(max(part.base for part in one), start)
     own = [part for part in one if _find_bottom(part) <= highest and part.base >= lowest]
-    over = set(map(id, chain(*_list_over(other, own)))) if own else set()
+    higher = [part for part in other if highest < part.base <= start]
+    over = set(map(id, chain(*_list_over(higher, own)))) if own else set()
     beside = [
         part for part in other
         if part.base >= lowest
@@ -255,8 +256,12 @@ def _are_cells(
     inner = set(map(id, own))
     furthest = _FURTHEST_ROW * max(part.size for part in own)
     top, bottom = max(part.base for part in own), min(map(_find_bottom, own))
+    near = (
+        part for part in segments
+        if bottom - furthest < part.base < top + 2 * furthest and id(part) not in inner
+    )  # fmt: skip
     bases = [
-        line[0].base for line in group_by_line(part for part in segments if id(part) not in inner)
+        line[0].base for line in group_by_line(near)
         if all(any(_is_aligned(part, text) for part in line) for text in texts)
     ]  # fmt: skip
     above = [base for base in bases if 0 < base - top < 2 * furthest]

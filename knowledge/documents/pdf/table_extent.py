@@ -16,7 +16,6 @@ _LEAST_GROUPED = 3
 _MOST_NOTES = 3
 """Maximum number of lines between two rows that are only in the first column."""
 _FURTHEST_ROW = 2.0
-_HEADER_PITCH = 1.4
 _APART = 1.4
 _PITCH = 1.7
 """Maximum distance of the lines of a cell, in font sizes."""
@@ -91,17 +90,6 @@ def goes_on_below(above: Line, line: Line, columns: Columns) -> bool:
     is_close = above.base - line.base < _PITCH * line.size
     has_label = find_column(columns, label) == 0
     return is_close and has_label and continues_label(label, own, columns[1][0] - line.size)
-
-
-def heads_column(line: Line, below: Line) -> bool:
-    """Return whether a bold line is the upper part of a header in the line below it."""
-    head = line.segments[0]
-    is_near = 0 < line.base - below.base < _HEADER_PITCH * line.size
-    is_head = len(line.segments) == 1 and line.is_bold and below.is_bold and is_near
-    return is_head and any(
-        one.left - one.size <= head.left and head.right <= one.right + one.size
-        for one in below.segments[1:]
-    )
 
 
 def _may_begin(page: LaidOutPage, start: int) -> bool:

@@ -21,7 +21,6 @@ from knowledge.documents.pdf.table_extent import (
     cut_segments,
     find_end,
     goes_on_below,
-    heads_column,
     is_beside_rows,
     is_justified,
 )
@@ -66,9 +65,6 @@ def find_tables(page: LaidOutPage, left_out: LeftOutCounts) -> Iterator[Line | T
     at = 0
     while at < len(lines):
         end = find_end(page, at)
-        if end == at + 1 < len(lines) and heads_column(lines[at], lines[end]):
-            below = find_end(page, end)
-            end = below if below > end + 1 else end
         parts: Sequence[Line | TextTable] = lines[at:end]
         if (drawn := lines[at].table) is not None:
             parts = [drawn]

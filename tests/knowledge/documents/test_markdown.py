@@ -238,6 +238,7 @@ def test_statements_inside_of_structures_in_front_are_text() -> None:
     page = markdown.read(f"{front}# VPN\n".encode(), "a.md")
 
     assert page.content == "# VPN\n\nhero: A till for clubs\nattendees: Nora Weiss; Tarek"
+    assert [part.names for part in page.left_out] == [("hero", "layout")]
 
 
 @pytest.mark.parametrize(
