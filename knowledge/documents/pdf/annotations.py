@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pypdfium2 import PdfDocument, PdfPage, raw
+from pypdfium2 import PdfDocument, PdfPage, PdfTextPage, raw
 
+from knowledge.documents.decoding import clean_text
 from knowledge.documents.page import LeftOutCounts
 from knowledge.documents.pdf.page_objects import Box, read_text, shift_page
 from knowledge.documents.pdf.page_text import Segment
@@ -17,7 +18,13 @@ _MOST_CHARACTERS = 1_000_000
 _TOO_MANY = (
     f"a page can have at most {_MOST_ANNOTATIONS} of them, with {_MOST_CHARACTERS} characters"
 )
+_AS_STORED = ("drawn form", "too many characters; its values are shown as stored")
 _MOST_OPTIONS = 1_000
+_DRAWN = (
+    raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_WATERMARK,
+)  # fmt: skip
+"""Annotations that may be drawn as text."""
+_MOST_COMPARED = 100_000_000
 _SIZE = 10.0
 _WIDEST_LETTER = 0.7
 _FURTHER_ABOVE = 3.0
@@ -25,16 +32,18 @@ _FURTHER_ABOVE = 3.0
 
 
 def take_annotations(
-    document: PdfDocument, page: PdfPage, segments: list[Segment], left_out: LeftOutCounts
-) -> list[Segment]:
-    """Return the values of form fields and texts on a page; comments and hidden values are counted.
+    document: PdfDocument, number: int, page: PdfPage, segments: list[Segment],
+    left_out: LeftOutCounts,
+) -> list[Segment]:  # fmt: skip
+    """Return the values of form fields, signatures, stamps and texts on page `number` from 1.
 
-    A value is on the same line as the text beside its field, and follows the nearest text in the
-    drawing order.
+    Comments and hidden values are counted. A value is on the same line as the text beside its
+    field, and follows the nearest text in the drawing order.
     """
     taken: list[Segment] = []
     left = _MOST_CHARACTERS
     count = raw.FPDFPage_GetAnnotCount(page)
+    drawn = _draw_alone(document, number, page, left_out)
     for annotation in _list_annotations(page):
         if left < 0:
             break
@@ -42,11 +51,13 @@ def take_annotations(
         kind = raw.FPDFAnnot_GetSubtype(annotation)
         shown = ""
         if kind == raw.FPDF_ANNOT_WIDGET:
-            shown = _read_field(document.formenv, annotation)
+            shown = _read_field(document.formenv, annotation, drawn)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
-            shown = _read_contents(annotation)
+            shown = _read_contents(annotation) or _read_drawn(annotation, drawn)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
-            left_out.add(*COMMENT, count=bool(_read_contents(annotation)))
+            shown = _read_drawn(annotation, drawn) if kind in _DRAWN else ""
+            contents = _read_contents(annotation)
+            left_out.add(*COMMENT, count=_join(contents) not in _join(shown))
         left -= len(shown)
         if _is_hidden(annotation):
             left_out.add(*HIDDEN, count=len(shown.split()))
@@ -71,18 +82,57 @@ def take_strikes(page: PdfPage) -> Iterator[Box]:
             yield shift.on_rect(min(xs), middle, max(xs), middle)
 
 
-def _read_field(form: Any, annotation: Any) -> str:
+def _draw_alone(
+    document: PdfDocument, number: int, page: PdfPage, left_out: LeftOutCounts
+) -> PdfTextPage | None:
+    """Return the text of a copy of a page on which only its annotations are drawn, if any is."""
+    kinds = [raw.FPDFAnnot_GetSubtype(one) for one in _list_annotations(page)]
+    if not any(kind in _DRAWN for kind in kinds):
+        return None
+    copy = PdfDocument.new()
+    copy.import_pages(document, [number - 1])
+    alone = copy[0]
+    for one in list(alone.get_objects(max_depth=1)):
+        alone.remove_obj(one)
+    alone.gen_content()
+    raw.FPDFPage_Flatten(alone, raw.FLAT_NORMALDISPLAY)
+    text = copy[0].get_textpage()
+    if len(kinds) * text.count_chars() <= _MOST_COMPARED:
+        return text
+    left_out.add(*_AS_STORED, name=f"page {number}")
+    return None
+
+
+def _read_drawn(annotation: Any, drawn: PdfTextPage | None) -> str:
+    rect = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, rect)
+    if drawn is None:
+        return ""
+    text = drawn.get_text_bounded(rect.left, rect.bottom, rect.right, rect.top)
+    return clean_text(text).strip()
+
+
+def _join(text: str) -> str:
+    return "".join(text.split())
+
+
+def _read_field(form: Any, annotation: Any, drawn: PdfTextPage | None) -> str:
     """Return the value of a form field as the page shows it; selected options by their labels.
 
     Of a page that was taken out of its form, which is None, only texts are stated.
     """
     if form is None:
         is_text = raw.FPDFAnnot_GetValueType(annotation, b"V") == raw.FPDF_OBJECT_STRING
-        value = partial(raw.FPDFAnnot_GetStringValue, annotation, b"V")
-        return read_text(value) if is_text else ""
+        stored = partial(raw.FPDFAnnot_GetStringValue, annotation, b"V")
+        return read_text(stored) if is_text else ""
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
-        return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+        # PDFium does not know the name of a mark that is drawn in one appearance only.
+        state = read_text(partial(raw.FPDFAnnot_GetStringValue, annotation, b"AS"))
+        is_drawn = state not in ("", "Off") and _read_drawn(annotation, drawn)
+        return "[x]" if is_drawn or raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+    if kind == raw.FPDF_FORMFIELD_SIGNATURE:
+        return _read_drawn(annotation, drawn)
     is_choice = kind in (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX)
     if not is_choice and kind != raw.FPDF_FORMFIELD_TEXTFIELD:
         return ""
@@ -92,8 +142,10 @@ def _read_field(form: Any, annotation: Any) -> str:
         for at in range(options if options <= _MOST_OPTIONS else 0)
         if raw.FPDFAnnot_IsOptionSelected(form, annotation, at)
     ]
-    value = partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-    return ", ".join(selected) or read_text(value)
+    value = read_text(partial(raw.FPDFAnnot_GetFormFieldValue, form, annotation))
+    # A number may be drawn in another format than it is stored, and a password as stars.
+    shown = "" if is_choice else _read_drawn(annotation, drawn)
+    return ", ".join(selected) or (value if _join(shown) in _join(value) else shown)
 
 
 def _read_contents(annotation: Any) -> str:

@@ -96,7 +96,7 @@ class _PageReader:
         self.left_out.add(*HIDDEN, count=taken[0].hidden_words)
         with self.left_out.contain("annotation list", f"page {number}"):
             taken[0].segments += take_annotations(
-                self._document, page, taken[0].segments, self.left_out
+                self._document, number, page, taken[0].segments, self.left_out
             )
         letters = sum(len(one.text) for text in taken for one in text.segments)
         unreadable = taken[0].unreadable_letters

@@ -337,15 +337,42 @@ def test_a_field_of_a_cropped_page_is_beside_its_label_unless_it_is_hidden(
     assert [part.count for part in page.left_out] == ([1] if flags == "hidden" else [])
 
 
-def test_a_page_that_was_taken_out_of_its_form_keeps_the_texts_of_its_fields() -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        (b"/AcroForm", b"/NoLonger", "1,500.00"),
+        (b"/V (1,500.00)", b"/V (1500)", "1,500.00"),
+        (b"/FT /Tx", b"/FT /Sig", "1,500.00"),
+        (b"/FT /Tx", b"/FT /Btn /AS /Yes", "[x]"),
+        (b"/FT /Tx", b"/FT /Btn /AS /Off", "[ ]"),
+        (b"/Subtype /Widget", b"/Subtype /Stamp", "1,500.00"),
+    ],
+)
+def test_fields_signatures_and_stamps_are_read_as_the_page_shows_them(
+    old: bytes, new: bytes, shown: str
+) -> None:
     file = io.BytesIO()
-    canvas = Canvas(file)
+    canvas = Canvas(file, pageCompression=0)
+    canvas.drawString(60, 706, "Rent")
+    canvas.acroForm.textfield(name="a", value="1,500.00", x=120, y=700, height=20, fieldFlags="")
+    canvas.save()
+
+    page = pdf.read(file.getvalue().replace(old, new), "a.pdf")
+
+    assert page.content == f"Rent {shown}"
+
+
+def test_a_form_that_asks_for_new_drawings_shows_its_values() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pageCompression=0)
     canvas.drawString(60, 706, "Rent")
     canvas.acroForm.textfield(name="rent", value="890", x=120, y=700, height=20, fieldFlags="")
     canvas.save()
-    data = file.getvalue().replace(b"/AcroForm", b"/NoLonger")
+    filled = file.getvalue().replace(b"/V (890)", b"/V (910)")
 
-    assert pdf.read(data, "a.pdf").content == "Rent 890"
+    page = pdf.read(filled.replace(b"/Fields", b"/NeedAppearances true /Fields"), "a.pdf")
+
+    assert page.content == "Rent 910"
 
 
 def test_the_feet_of_cropped_pages_are_running_feet() -> None:
