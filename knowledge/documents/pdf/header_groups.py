@@ -102,6 +102,13 @@ def _place_header(
 
     `free` are the columns without a header over them, `below` those with one in another line.
     """
+    # Texts at the left of their columns may be nearer to the values of the columns before.
+    unnamed = sum(right < line.segments[0].left for _, right in columns[:1])
+    if len(line.segments) == len(columns) - unnamed and all(
+        at in (list_over(columns, one) or [at])
+        for at, one in enumerate(line.segments, start=unnamed)
+    ):
+        return [*([] for _ in range(unnamed)), *([one] for one in line.segments)]
     cells: Cells = [[] for _ in columns]
     for segment in line.segments:
         over = list_over(columns, segment)

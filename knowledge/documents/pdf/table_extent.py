@@ -17,6 +17,7 @@ _MOST_NOTES = 3
 """Maximum number of lines between two rows that are only in the first column."""
 _FURTHEST_ROW = 2.0
 _APART = 1.4
+_LARGER_TITLE = 1.2
 _PITCH = 1.7
 """Maximum distance of the lines of a cell, in font sizes."""
 
@@ -145,6 +146,7 @@ def _is_before_row(lines: Sequence[Line], start: int, end: int, columns: Columns
         if (
             (abs(note.left - left) > size and note.right >= left)
             or note.right >= right
+            or note.size > _LARGER_TITLE * line.size
             or not 0 < above.base - line.base < _FURTHEST_ROW * size
             or line.table is not None
         ):
