@@ -9,6 +9,7 @@ from math import inf
 
 from knowledge.documents.pdf.drawn_grids import find_grids
 from knowledge.documents.pdf.drop_caps import join_drop_caps
+from knowledge.documents.pdf.implied_sides import imply_sides
 from knowledge.documents.pdf.page_text import DrawnRule, PageText, Segment, Stroke
 from knowledge.documents.pdf.ruled_tables import take_tables
 from knowledge.documents.pdf.side_by_side import part_drawn, part_unaligned, take_cards
@@ -73,7 +74,8 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     if segments and _is_tagged(segments):
         page.lines = list(_find_lines_of(page, _follow_tags(segments)))
         return page
-    grids = find_grids(_remove_frame(text))
+    strokes, segments = imply_sides(segments, text.rules, text.strokes)
+    grids = find_grids([*_remove_frame(text), *strokes])
     frames = ((one.lefts[0], one.tops[-1], one.lefts[-1], one.tops[0]) for one in grids)
     boxes = [*text.boxes, *frames]
     parts = take_cards(take_tables(segments, grids), boxes)

@@ -180,9 +180,9 @@ def _heads_table(
 
 
 def _has_rules(rules: Sequence[DrawnRule], line: Line, *, is_below: bool = False) -> bool:
-    """Return whether rules are drawn above and below each segment of a line, or just below it."""
+    """Return whether rules are drawn above and below each text of a line, or just below it."""
     lowest = -line.size if is_below else -6 * line.size
-    for segment in line.segments:
+    for segment in (part for one in line.segments for part in one.parts or [one]):
         over = [
             rule.base - line.base for rule in rules
             if rule.left <= segment.left + 5 and segment.right - 5 <= rule.right

@@ -398,9 +398,10 @@ def _belongs_to_row(
 ) -> bool:
     """Return whether a line continues the row above it: no rule between them, or no first cell.
 
-    Rules at only one height separate the header from the rows, and not the rows from each other. A
-    line with a value begins a row, unless its label began in the line above. A cell with fewer
-    lines is centred beside the others, so that a line between two of theirs belongs to all of them.
+    Rules at one height, such as a double one, separate the header from the rows, and not the rows
+    from each other. A line with a value begins a row, unless its label began in the line above. A
+    cell with fewer lines is centred beside the others, so that a line between two of theirs belongs
+    to all of them.
     """
     if any(line.base + line.size * 0.3 < rule.base <= above.base for rule in rules):
         return False
@@ -417,6 +418,7 @@ def _belongs_to_row(
     if beside and all(any(is_value(part.text) for part in cell) for cell in beside):
         # A further label with its value, such as a discount or a total.
         return False
-    if len({round(rule.base) for rule in rules}) > 1:
+    heights = [rule.base for rule in rules]
+    if heights and max(heights) - min(heights) > line.size:
         return True
     return not has_label and above.base - line.base < 1.5 * line.size
