@@ -191,9 +191,10 @@ def _write_word(glyphs: Sequence[Glyph]) -> Glyph:
                 # PDFium may reverse this ligature; there is none of alef and lam.
                 at = end - len(last.text)
             else:
-                # A file may have the letters in the order in which they are seen.
-                is_visual = 2 * middle > last.left + last.right
-                at = 0 if is_reversed and is_visual else len(text)
+                # A file may have the letters in the order in which they are seen, and PDFium may
+                # reverse letters and digits that run to the right.
+                step = 2 * middle - last.left - last.right
+                at = 0 if (step > 0 if is_reversed else step < 0) else len(text)
             last = glyph
         elif last.left <= middle <= last.right:
             at = end

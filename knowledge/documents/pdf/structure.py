@@ -153,6 +153,8 @@ def _find_parts(
                 heading = _read_heading(part, part.tag)
             else:
                 heading = _find_heading(part, above, below, measures, titles)
+            if heading is not None and last is not None and _hangs(last, part):
+                heading = None
             if last is not None and _goes_on_in(last, part, heading, measures):
                 last.lines.append(part)
             else:
@@ -239,6 +241,15 @@ def _goes_on_in(last: _Lines, line: Line, heading: _Lines | None, measures: _Mea
         and not _NUMBERED.match(line.text)
         and _NAMED.match(line.text) is None
     )
+
+
+def _hangs(last: _Lines, line: Line) -> bool:
+    """Return whether an item goes on in a line below its text, as large as it is."""
+    first, above = last.lines[0], last.lines[-1]
+    is_indented = line.segments[0].left > first.segments[0].left + first.size / 2
+    is_below = 0 < above.base - line.base < _DOUBLE * line.size and above.size == line.size
+    is_item = last.style is None and _BULLET.match(first.text) is not None
+    return is_item and is_indented and is_below and line.is_bold == above.is_bold
 
 
 def _wraps(lines: Sequence[Line], line: Line) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -428,3 +429,68 @@ def test_texts_in_the_middle_of_drawn_cells_belong_to_all_rows_and_columns_in_th
 
     assert table.split("\n")[0] == "| Country | Replies 2006 | Replies 2007 | Level |"
     assert table.split("\n")[2:] == [f"| {' | '.join(row)} | Medium |" for row in rows]
+
+
+@pytest.mark.parametrize("drawn", ["below", "above", "behind"])
+def test_what_is_drawn_for_each_cell_shows_its_sides_if_no_line_is_between_columns(
+    drawn: str,
+) -> None:
+    edges, heights = (50, 90, 260, 340), (720, 700, 660, 640)
+    cells = [
+        (54, 706, "No."), (94, 706, "Cover"), (264, 706, "Sum"),
+        (54, 677, "1"), (94, 684, "Liability of the owner and"),
+        (94, 670, "of all tenants in the house"),
+        (264, 677, "5,000 euros"), (54, 646, "2"), (94, 646, "Fire"), (264, 646, "900 euros"),
+    ]  # fmt: skip
+
+    def paint(canvas: Canvas) -> None:
+        for row in range(3):
+            bottom, top = heights[row + 1], heights[row]
+            for left, right in pairwise(edges):
+                if drawn != "behind":
+                    at = bottom if drawn == "below" else top
+                    canvas.line(left, at, right, at)
+                elif row == 1:
+                    canvas.setFillGray(0.9)
+                    canvas.rect(left, bottom, right - left, top - bottom, stroke=0, fill=1)
+        canvas.setFillGray(0)
+        canvas.drawString(
+            50, 760, "The contract has the following parts, all of which are listed here."
+        )
+        for left, base, text in cells:
+            canvas.drawString(left, base, text)
+        canvas.drawString(50, 610, "Sums in euros, as of 2 May, without the tax on insurances.")
+
+    page = read(draw(paint))
+
+    assert list_tables(page) == [
+        write_rows([
+            ["No.", "Cover", "Sum"],
+            ["1", "Liability of the owner and of all tenants in the house", "5,000 euros"],
+            ["2", "Fire", "900 euros"],
+        ])
+    ]  # fmt: skip
+    assert page.blocks[0].text.endswith("listed here.")
+    assert page.blocks[-1].text.startswith("Sums in euros")
+
+
+def test_lines_of_cells_that_meet_at_other_places_are_those_of_another_table() -> None:
+    def paint(canvas: Canvas) -> None:
+        for edges, heights in (
+            ((50, 150, 300), (700, 680, 660)),
+            ((50, 220, 300), (620, 600, 580)),
+        ):
+            for at, (left, right) in ((at, side) for at in heights for side in pairwise(edges)):
+                canvas.line(left, at, right, at)
+        for at, text in enumerate(("Town", "Atri", "Sum", "Fire")):
+            canvas.drawString(54, (686, 666, 606, 586)[at], text)
+        for at, text in enumerate(("People", "12", "Euros", "900")):
+            canvas.drawString((154, 154, 224, 224)[at], (686, 666, 606, 586)[at], text)
+        canvas.drawString(50, 636, "Insured")
+
+    page = read(draw(paint))
+
+    assert list_tables(page) == [
+        write_rows([["Town", "People"], ["Atri", "12"]]),
+        write_rows([["Sum", "Euros"], ["Fire", "900"]]),
+    ]

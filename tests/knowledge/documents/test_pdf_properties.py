@@ -323,6 +323,24 @@ def test_the_columns_and_ranges_of_a_hebrew_table_begin_at_the_right(
     assert rows_of(page)[-1] == [first, values[-1], f"{first}{chr(0x5E9)}"]
 
 
+def test_an_item_goes_on_in_a_large_line_below_its_text() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.setFont("Helvetica", 10)
+    for at in range(8):
+        canvas.drawString(
+            60, 300 - 12 * at, "The text of the page is smaller than that of its list."
+        )
+    canvas.setFont("Helvetica", 24)
+    for left, base, text in ((60, 700, "\u2013 Steel prices up 14%"), (83, 668, "since May")):
+        canvas.drawString(left, base, text)
+    canvas.save()
+
+    first = read(file.getvalue()).blocks[0]
+
+    assert (first.kind, first.text) == (BlockKind.ITEM, "- Steel prices up 14% since May")
+
+
 def test_hebrew_letters_that_overlap_are_read_from_the_right() -> None:
     letters = (("c", "05D2", 100), ("b", "05D1", 105), ("a", "05D0", 110))
     shown = " ".join(

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from knowledge.documents.pdf.reading_direction import Piece, put_in_order
+from knowledge.documents.pdf.glyphs import Glyph, Typeface
+from knowledge.documents.pdf.reading_direction import Piece, join_words, put_in_order
+from knowledge.documents.pdf.strikes import PageLines
 
 _PIECES = re.compile(r"\s*(?:[^\W_]+|[^\s])")
 
@@ -65,3 +67,16 @@ def test_the_page_decides_the_direction_of_a_line_with_letters_of_both_kinds_at_
     first, _ = put_in_order(pieces, is_page_reversed=False)
 
     assert first.text == "Total"
+
+
+@pytest.mark.parametrize("drawn", ["4A", "A4"])
+def test_letters_and_digits_that_run_to_the_right_are_read_by_their_places(drawn: str) -> None:
+    face, lefts = Typeface(12, is_bold=False, is_code=False), {"\u05d0": 120, "A": 100, "4": 107}
+    glyphs = [
+        Glyph(text, lefts[text], lefts[text] + 7, 700, face, False, False, None)
+        for text in f"\u05d0{drawn}"
+    ]
+
+    ((_, line),) = join_words(glyphs, PageLines([], (600, 800)), is_page_reversed=True)
+
+    assert line.text == "\u05d0 A4"

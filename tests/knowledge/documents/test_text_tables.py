@@ -399,3 +399,57 @@ def test_rows_that_nothing_proves_are_reported(first: str, is_proved: bool) -> N
 
     assert "| Tom | Keeps the keys |" in page.content
     assert [part.what for part in page.left_out] == ([] if is_proved else ["reading order"])
+
+
+@pytest.mark.parametrize("first", ["*Item", ""])
+def test_headers_at_the_left_of_their_columns_are_above_values_at_the_right(first: str) -> None:
+    rows = [("Pens", "17", "4.20"), ("Paper", "136", "12.00"), ("Ink", "9", "8.10")]
+    values = [
+        (right - 5 * len(value), 684 - 14 * at, value)
+        for at, row in enumerate(rows) for right, value in zip((290, 390), row[1:], strict=True)
+    ]  # fmt: skip
+    labels = [(60, 684 - 14 * at, row[0]) for at, row in enumerate(rows)]
+    heads = place([(first, "*On hand", "*Price")], (60, 200, 300))
+
+    table = list_tables(print_texts([*heads, *labels, *values]))[0]
+
+    assert [table[0], table[2]] == [
+        f"| {first.removeprefix('*')} | On hand | Price |", "| Pens | 17 | 4.20 |"
+    ]  # fmt: skip
+
+
+def test_a_double_line_below_the_header_does_not_part_the_rows() -> None:
+    rows = [
+        ("*Code", "*Meaning", "*Remedy"),
+        ("E1", "Water inlet too slow", "Open the tap fully and clean the"),
+        ("", "", "inlet filter. Check the pressure."),
+        ("E2", "Drain time exceeded", "Clean the pump."),
+    ]
+    rules = [(60, 420, 716), (60, 420, 697), (60, 420, 695), (60, 420, 656)]
+
+    table = list_tables(print_texts(place(rows, (64, 110, 220), 12), rules))[0]
+
+    assert table[2:] == [
+        "| E1 | Water inlet too slow | "
+        "Open the tap fully and clean the inlet filter. Check the pressure. |",
+        "| E2 | Drain time exceeded | Clean the pump. |",
+    ]
+
+
+def test_a_heading_between_two_tables_is_no_row() -> None:
+    days = [("Stop", "501", "503"), ("Pier", "5:12", "5:42"), ("Port", "5:16", "5:46")]
+    sundays = [("Stop", "701", "703"), ("Pier", "7:12", "7:42"), ("Port", "7:16", "7:46")]
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    for left, base, text in [*place(days, (60, 200, 300)), (60.0, 640.0, "Sundays")]:
+        canvas.setFont("Helvetica", 14 if text == "Sundays" else 9)
+        canvas.drawString(left, base, text)
+    for left, base, text in place(sundays, (60, 220, 330)):
+        canvas.setFont("Helvetica", 9)
+        canvas.drawString(left, base - 80, text)
+    canvas.save()
+
+    page = pdf_reader.read(file.getvalue(), "a.pdf")
+
+    assert [len(table) for table in list_tables(page)] == [5, 5]
+    assert [block.text for block in page.blocks if "\n" not in block.text] == ["Sundays"]
