@@ -50,6 +50,7 @@ _EMBEDDED = frozenset({"iframe", "object", "embed", "video", "audio"})
 _NOT_READ = "pages, recordings and programs inside a page are not read"
 _NOT_APPLIED = "comparing it with all elements takes too long, so text that it hides is shown"
 _NO_SIZE = ("0", "1")
+_LEAST_WORDS = 5
 _MIRRORED = str.maketrans("()[]{}<>", ")(][}{><")
 _LONGEST_NAME = 100
 
@@ -203,10 +204,8 @@ class _Removal:
     def _remove(self, node: LexborNode) -> None:
         if node.tag not in _UNREAD:
             is_text = node.tag == "-text"
-            words = ((node.text_content if is_text else node.text(separator=" ")) or "").split()
-            # The name of an icon has been inserted before it.
-            is_named = node.prev is not None and (node.prev.text_content or "").split() == words
-            self.words += 0 if is_named else len(words)
+            text = node.text_content if is_text else node.text(separator=" ")
+            self.words += len((text or "").split())
         node.decompose()
 
 
@@ -225,7 +224,8 @@ def remove_hidden(
     if root is not None:
         removal.walk(root, Appearance())
     removal.open_panels()
-    removal.left_out.add("word", "hidden from readers of the page", removal.words)
+    if removal.words >= _LEAST_WORDS:
+        removal.left_out.add("word", "hidden from readers of the page", removal.words)
     return removal.left_out.list()
 
 

@@ -68,7 +68,7 @@ def share_groups(
     for at in range(len(heads) - 2, -1, -1):
         cells = heads[at]
         texts = list({id(part): part for cell in cells for part in cell}.values())
-        spans = _list_repeated(cells, names) or _list_spans(texts, names, columns, rules)
+        spans = _list_spans(texts, names, columns, rules)
         if not all(spans.get(id(text), (0,)) for text in texts):
             return lowest, at + 1
         for text in texts:
@@ -124,24 +124,6 @@ def _place_header(
             for at, text in zip(over, _part_header(columns, segment, over), strict=True):
                 cells[at].append(segment if text == segment.text else replace(segment, text=text))
     return cells
-
-
-def _list_repeated(cells: Cells, names: Cells) -> dict[int, Sequence[int]]:
-    """Return the columns of each header if the headers below it repeat in each group.
-
-    There are as many groups of equal headers as texts, each of which is in the middle of a group.
-    """
-    below = [join_lines(part.text for part in cell) for cell in names]
-    first = next((at for at, name in enumerate(below) if below.count(name) > 1), len(below))
-    texts = list({id(part): part for cell in cells[first:] for part in cell}.values())
-    width = (len(below) - first) // max(len(texts), 1)
-    spans = [range(at, at + width) for at in range(first, len(below), width or 1)]
-    is_repeated = (
-        len(spans) == len(texts) > 1
-        and below[first:-width] == below[first + width :]
-        and all(_is_centred(text, names, span) for text, span in zip(texts, spans, strict=True))
-    )
-    return dict(zip(map(id, texts), spans, strict=True)) if is_repeated else {}
 
 
 def _list_spans(

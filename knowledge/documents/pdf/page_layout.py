@@ -1,11 +1,9 @@
 """Arranges the segments of a page into lines in reading order."""
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import inf
 
 from knowledge.documents.pdf.drawn_grids import find_grids
 from knowledge.documents.pdf.drop_caps import join_drop_caps
@@ -31,14 +29,6 @@ _LAST = 1_000_000
 EDGE = 0.12
 """The share of the height of a page that its edges have."""
 _LEAST_SIDE = 5
-_LEAST_SHARE = 0.8
-_LEAST_CELLS = 3
-_FURTHEST_RULE = 2.5
-"""Maximum distance of a row from the rule above or below it, in font sizes."""
-_FURTHEST_TABLE = 2.5
-"""Maximum distance of a caption from the table below it, in font sizes."""
-_PITCH = 1.7
-_MOST_CAPTION_LINES = 3
 _LEAST_VERTICAL = 10
 _MOST_SEPARATORS = 2
 """Maximum number of rules across columns; more are those of a table or a form."""
@@ -172,8 +162,7 @@ def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Itera
         yield from [segments] if segments else []
         return
     whole: list[Segment] = []
-    rows = _find_rows(segments, page.rules, gutter.at)
-    for area, crossing in _list_areas(segments, gutter.rules, gutter.at, rows):
+    for area, crossing in _list_areas(segments, gutter.rules, gutter.at):
         sides = _part(area, gutter.at)
         shown = _part(_show_cells(area, gutter.at), gutter.at)
         if all(sides) and (gutter.are_columns is _are_prose or gutter.are_columns(*shown)):
@@ -198,72 +187,23 @@ def _show_cells(segments: Iterable[Segment], at: float | None = None) -> list[Se
     return shown
 
 
-def _find_rows(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
-) -> Collection[int]:
-    """Return the heights in points of the rows of a table that crosses a position: with several
-    texts on a side of it, and a rule through the position above or below one of them.
-    """
-    heights = sorted(rule.base for rule in rules if rule.left < at < rule.right)
-    rows: dict[int, list[Segment]] = {}
-    for segment in sorted(segments, key=lambda one: -one.base):
-        rows.setdefault(round(segment.base), []).append(segment)
-    tables: list[list[int]] = []
-    above = inf
-    for base, row in rows.items():
-        if len(row) < _LEAST_CELLS or not all(_part(row, at)):
-            continue
-        if above - base > _FURTHEST_RULE * row[0].size:
-            tables.append([])
-        tables[-1].append(base)
-        above = base
-    return {
-        base for table in tables for base in table
-        if len(table) > 1 and any(
-            bisect_left(heights, one - _FURTHEST_RULE * rows[one][0].size)
-            < bisect_right(heights, one + _FURTHEST_RULE * rows[one][0].size)
-            for one in table
-        )
-    }  # fmt: skip
-
-
 def _list_areas(
-    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float, rows: Collection[int] = ()
+    segments: Sequence[Segment], rules: Sequence[DrawnRule], at: float
 ) -> Iterator[tuple[list[Segment], list[Segment]]]:
     """Yield from above to below the segments beside a position, in areas between the rules and the
-    segments that cross it, each with the segment below it. Those of `rows` cross it together, as
-    does the caption above a table.
+    segments that cross it, each with the segment below it.
     """
     area: list[Segment] = []
-    edges = min(one.left for one in segments), max(one.right for one in segments)
     for segment in sorted(segments, key=lambda one: -one.base):
         if area and any(segment.base < rule.base <= area[-1].base for rule in rules):
             yield area, []
             area = []
-        is_table = isinstance(segment, DrawnTable) or round(segment.base) in rows
-        if segment.left < at < segment.right or round(segment.base) in rows:
-            above = len(area) - (_count_caption(area, segment, edges) if is_table else 0)
-            yield area[:above], [*area[above:], segment]
+        if segment.left < at < segment.right:
+            yield area, [segment]
             area = []
         else:
             area.append(segment)
     yield area, []
-
-
-def _count_caption(area: Sequence[Segment], table: Segment, edges: tuple[float, float]) -> int:
-    """Return how many of the last lines of an area are the caption of the table below it: they
-    begin at an edge, and are apart from all text above them.
-    """
-    below, furthest = table, _FURTHEST_TABLE
-    for count, one in enumerate(reversed(area)):
-        is_near = one.base - below.base < furthest * one.size
-        if count and not is_near:
-            return count
-        is_at_edge = min(one.left - edges[0], edges[1] - one.right) < one.size
-        if not is_near or not is_at_edge or count == _MOST_CAPTION_LINES:
-            return 0
-        below, furthest = one, _PITCH
-    return len(area)
 
 
 def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[Segment]]:
@@ -275,8 +215,7 @@ def _part(segments: Sequence[Segment], at: float) -> tuple[list[Segment], list[S
 def _find_gutter(segments: Sequence[Segment], page: PageText) -> _Gutter | None:
     """Return an empty strip between two columns, or None.
 
-    Either both columns are prose, or the lines of both are placed independently in an area, or both
-    have prose with figures or tables between.
+    Either both columns are prose, or the lines of both are placed independently in an area.
     """
     left = min((segment.left for segment in segments), default=0.0)
     width = max((segment.right for segment in segments), default=0.0) - left
@@ -284,7 +223,7 @@ def _find_gutter(segments: Sequence[Segment], page: PageText) -> _Gutter | None:
         return None
     bare = [segment for segment in segments if not isinstance(segment, DrawnTable)]
     lowest, highest = (edge(one.base for one in segments) for edge in (min, max))
-    found: list[tuple[int, int, _Gutter]] = []
+    found: list[tuple[int, _Gutter]] = []
     for at in (left + width * step / 100 for step in range(25, 75)):
         shown = _show_cells(segments, at)
         crossing = sum(segment.left < at < segment.right for segment in shown)
@@ -296,24 +235,18 @@ def _find_gutter(segments: Sequence[Segment], page: PageText) -> _Gutter | None:
         if crossing * 5 > len(shown):
             continue
         if any(_are_prose(*side) for side in sides):
-            found.append((0, crossing, _Gutter(at, _are_prose)))
+            found.append((crossing, _Gutter(at, _are_prose)))
         elif len(rules) <= _MOST_SEPARATORS and any(
             _are_independent(*_part(_show_cells(area, at), at))
             for area, _ in _list_areas(segments, rules, at)
         ):
-            found.append((0, crossing, _Gutter(at, _are_independent, rules)))
-        elif any(_hold_prose(*side) for side in sides):
-            found.append((1, crossing, _Gutter(at, _hold_prose)))
-    best = min(found, key=lambda one: (*one[:2], len(one[2].rules)), default=None)
-    return None if best is None else best[2]
+            found.append((crossing, _Gutter(at, _are_independent, rules)))
+    best = min(found, key=lambda one: (one[0], len(one[1].rules)), default=None)
+    return None if best is None else best[1]
 
 
 def _are_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
     return _is_prose(left) and _is_prose(right)
-
-
-def _hold_prose(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
-    return _is_prose(left, has_figures=True) and _is_prose(right, has_figures=True)
 
 
 def _are_independent(left: Sequence[Segment], right: Sequence[Segment]) -> bool:
@@ -342,14 +275,9 @@ def _is_independent(side: Sequence[Segment], other: Sequence[Segment]) -> bool:
     )
 
 
-def _is_prose(side: Sequence[Segment], *, has_figures: bool = False) -> bool:
-    """Return whether the lines of a side are mostly long, or most of its text is in long lines."""
+def _is_prose(side: Sequence[Segment]) -> bool:
+    """Return whether the lines of a side are mostly long."""
     long = [segment for segment in side if is_long(segment.text)]
-    if has_figures:
-        letters = sum(len(segment.text) for segment in side)
-        if sum(len(segment.text) for segment in long) < _LEAST_SHARE * letters:
-            return False
-        side = long
     if len(side) < _LEAST_SIDE or 2 * len(long) < len(side):
         return False
     lefts = sorted(segment.left for segment in side)

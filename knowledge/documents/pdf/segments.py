@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain
 from statistics import median
 
 from pypdfium2 import PdfPage, PdfTextPage
@@ -122,7 +121,6 @@ def _finish(segment: Segment, glyphs: Sequence[Glyph], lines: PageLines) -> tupl
     """Return a segment with its text and parts, and its direction."""
     turn = glyphs[0].typeface.turn
     strikes = lines.list_strikes(segment, glyphs, turn)
-    glyphs = _put_in_order(glyphs)
     parts: list[list[Glyph]] = []
     right = segment.left
     for glyph in glyphs:
@@ -137,22 +135,6 @@ def _finish(segment: Segment, glyphs: Sequence[Glyph], lines: PageLines) -> tupl
     if 1 < len(parts) <= _MOST_PARTS:
         segment.parts = [_write(part, strikes) for part in parts]
     return turn, segment
-
-
-def _put_in_order(glyphs: Sequence[Glyph]) -> Sequence[Glyph]:
-    """Return glyphs from left to right if some are drawn later, in a gap between others."""
-    ordered = sorted(glyphs, key=lambda one: one.left)
-    if ordered == glyphs or any(
-        one.left < other.left < (one.left + one.right) / 2 for one, other in pairwise(ordered)
-    ):
-        return glyphs
-    # PDFium adds a space where a glyph is not behind the one before it.
-    is_behind = {id(other): one for one, other in pairwise(glyphs)}
-    return [ordered[0], *(
-        other if is_behind.get(id(other)) is one
-        else replace(other, has_space=other.has_drawn_space)
-        for one, other in pairwise(ordered)
-    )]  # fmt: skip
 
 
 def _find_script(current: Segment, glyph: Glyph) -> Script:

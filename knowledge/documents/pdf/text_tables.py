@@ -3,7 +3,7 @@
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 from math import inf
 
 from knowledge.documents.page import LeftOutCounts
@@ -245,20 +245,12 @@ def _build_sides(page: LaidOutPage, lines: Sequence[Line]) -> Iterator[Line | Te
             continue
         if _are_tables(*sides):
             for side in sides:
-                names = list(takewhile(_is_name, pairwise(side)))
-                yield from side[: len(names)]
-                yield from _build_sides(page, side[len(names) :])
+                yield from _build_sides(page, side)
             return
         if all(map(_is_prose, sides)):
             yield from (line for side in sides for line in side)
             return
     yield from _build(page, lines, columns) if len(columns) > 1 else lines
-
-
-def _is_name(lines: tuple[Line, Line]) -> bool:
-    """Return whether a line is wider than the first cell below it, as the name of a table."""
-    (name, *others), (first, *_) = (line.segments for line in lines)
-    return not others and name.left < first.right and name.right > first.right + first.size
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
