@@ -33,9 +33,14 @@ def _write_raised(text: str) -> str:
 _TWO_TILDES = re.compile("(?<!~)~~(?!~)")
 _OUTER_TILDE = re.compile(r"\A~|(?<!\\)~\Z")
 _TILDE = r"\\~"
-_ATOM = re.compile(r"[+\-\u2212]?(?:[\w.,]{1,200}(?:\^-?\w{1,20})?|\([^()]{0,200}\))\Z")
+_BRACKETS = r"\([^()]{0,200}\)"
+_ATOM = re.compile(
+    rf"[+\-\u2212]?(?:(?:\d[\d.,]{{0,200}}|[^\W\d][\w.,]{{0,200}})(?:\^-?\w{{1,20}})?|{_BRACKETS})\Z"
+)
+"""What needs no brackets in a fraction: a number or a word, which begins with a letter."""
+_SINGLE = re.compile(rf"(?:\d[\d.,]{{0,200}}|\w|{_BRACKETS})\Z")
+"""What needs no brackets behind the sign of a root or the name of a function."""
 _DEEPEST_FORMULA = 60
-_SCRIPTED = frozenset({"msub", "msup", "msubsup", "munder", "munderover"})
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
           (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 _NUMBERINGS = {
@@ -56,9 +61,9 @@ _LONGEST_NUMBER = 7
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщэюя"
 
 
-def _group(text: str) -> str:
+def _group(text: str, atom: re.Pattern[str] = _ATOM) -> str:
     is_sign = not any(map(str.isalnum, text))
-    return text if is_sign or _ATOM.match(text) else f"({text})"
+    return text if is_sign or atom.match(text) else f"({text})"
 
 
 def write_fraction(parts: Sequence[str]) -> str:
@@ -66,9 +71,13 @@ def write_fraction(parts: Sequence[str]) -> str:
     return f"{_group(parts[0])}/{_group(parts[1])}"
 
 
+def _write_exponent(text: str) -> str:
+    raised = _write_raised(text.strip()) if text.strip() else ""
+    return f"^({raised})" if len(raised) > 1 and raised.isalpha() else raised
+
+
 def _write_power(parts: Sequence[str]) -> str:
-    raised = _write_raised(parts[1].strip()) if parts[1].strip() else ""
-    return f"{_group(parts[0])}{raised}" if not raised.isalpha() else f"{parts[0]}^{raised}"
+    return _group(parts[0]) + _write_exponent(parts[1])
 
 
 def _write_index(parts: Sequence[str]) -> str:
@@ -76,13 +85,15 @@ def _write_index(parts: Sequence[str]) -> str:
 
 
 def _write_both(parts: Sequence[str]) -> str:
-    indexed = _write_index(parts)
-    return f"{indexed}{_write_raised(parts[2])}" if len(parts) > 2 and parts[2] else indexed
+    return _write_index(parts) + "".join(map(_write_exponent, parts[2:]))
 
 
 def _write_root(parts: Sequence[str]) -> str:
-    degree = f"{parts[1]}" if parts[1] else ""
-    return f"{degree}\u221a{_group(parts[0])}"
+    return "".join(map(_write_exponent, parts[1:])) + f"\u221a{_group(parts[0], _SINGLE)}"
+
+
+def _write_function(parts: Sequence[str]) -> str:
+    return parts[0] + (parts[1] if re.fullmatch(_BRACKETS, parts[1]) else f"({parts[1]})")
 
 
 _WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
@@ -94,12 +105,12 @@ _WRITERS: dict[str, Callable[[Sequence[str]], str]] = {
     "msubsup": _write_both,
     "munderover": _write_both,
     "mroot": _write_root,
-    "msqrt": lambda parts: f"\u221a{_group(''.join(parts))}",
+    "msqrt": _write_root,
     "mfenced": lambda parts: f"({', '.join(parts)})",
     "mtable": lambda parts: "; ".join(filter(None, parts)),
     "mtr": lambda parts: f"[{', '.join(parts)}]",
     "binomial": lambda parts: f"binom({', '.join(parts)})",
-    "function": lambda parts: f"{parts[0]}{parts[1] if parts[1][:1] == '(' else f'({parts[1]})'}",
+    "function": _write_function,
 }
 
 
@@ -171,7 +182,7 @@ def keep_tildes(text: str) -> str:
 
 
 def write_formula(formula: Formula, depth: int = 0) -> str:
-    """Return a formula on one line: `(a+b)/2`, `10^-3`, `x_i`, `√(2)`."""
+    """Return a formula on one line: `(a+b)/2`, `10^-3`, `x_i`, `√(2x)`, `^3√2`."""
     if depth > _DEEPEST_FORMULA:
         return ""
     parts = [write_formula(part, depth + 1) for part in formula.parts]
@@ -181,10 +192,11 @@ def write_formula(formula: Formula, depth: int = 0) -> str:
         text = " ".join(formula.text.split())
         return f" {text} " if formula.name == "mtext" and text != formula.text else text
     write = _WRITERS.get(formula.name)
-    if write is None or len(parts) < 2:
-        joined = _join_row(formula.parts, parts)
-        return f"\u221a{_group(joined)}" if formula.name == "msqrt" else joined
-    return write(parts)
+    joined = _join_row(formula.parts, parts)
+    if formula.name == "msqrt":
+        return _write_root([joined])
+    is_whole = len(parts) > 1 or formula.name == "mfenced"
+    return joined if write is None or not is_whole else write(parts)
 
 
 def read_number(stated: str | None, default: int) -> int:
@@ -250,14 +262,24 @@ def _write_line(span: Span, before: Span, following: Span) -> str:
 
 
 def _join_row(formulas: Sequence[Formula], written: Sequence[str]) -> str:
-    """Return the parts joined together; a space separates an exponent or index from a following
-    letter.
+    """Return the parts joined together; a space separates a fraction, a root, an exponent or an
+    index from letters and digits beside it, which would belong to it or to its number.
     """
-    joined = ""
-    for at, text in enumerate(written):
-        is_behind = at > 0 and formulas[at - 1].name in _SCRIPTED
-        joined += f" {text}" if is_behind and text[:1].isalnum() else text
+    joined, is_behind = "", False
+    for formula, text in zip(formulas, written, strict=True):
+        continues = text[:1] == "^" or (text[:1].isdigit() and joined[-1:].isdigit())
+        is_before = continues and joined[-1:].isalnum() and _is_notation(formula, 0)
+        is_beside = is_before or (is_behind and text[:1].isalnum())
+        joined += f" {text}" if is_beside else text
+        is_behind = _is_notation(formula, -1)
     return joined
+
+
+def _is_notation(formula: Formula, at: int) -> bool:
+    """Return whether a formula begins (0) or ends (-1) with more than letters and signs."""
+    while formula.name not in _WRITERS and formula.parts:
+        formula = formula.parts[at]
+    return formula.name in _WRITERS
 
 
 def _write_letters(number: int) -> str:

@@ -153,17 +153,20 @@ def _parse(code: str) -> tuple[_Section, ...]:
 
 def _make_section(matches: Sequence[re.Match[str]]) -> _Section:
     tokens = [token for token in map(_make_token, matches) if token.kind]
+    language = _find_tag(next((match["language"] for match in matches if match["language"]), ""))
     if any(token.kind in ("date", "elapsed") for token in tokens):
         # Digit placeholders are literals in a date.
+        shown = {"slash": _find_separator(language)}
         tokens = [
-            token if token.kind in ("date", "elapsed") else _Token("literal", token.text)
+            token
+            if token.kind in ("date", "elapsed")
+            else _Token("literal", shown.get(token.kind, token.text))
             for token in tokens
         ]
-    languages = [match["language"] for match in matches if match["language"]]
     stated = next(
         ((match["operator"], float(match["limit"])) for match in matches if match["operator"]), None
     )
-    return _Section(tuple(tokens), stated, languages[0] if languages else "")
+    return _Section(tuple(tokens), stated, language)
 
 
 def _make_token(match: re.Match[str]) -> _Token:
@@ -444,12 +447,23 @@ def _read_names() -> dict[str, dict[str, list[str]]]:
     }
 
 
-def _find_names(stated: str) -> _Names:
-    """Return the names of a language by kind; empty if they are not known.
-
-    `stated` is a tag (`de-DE`) or a Windows locale number, whose last four digits are the language.
+def _find_tag(stated: str) -> str:
+    """Return a tag (`de-DE`), or that of a Windows locale number, whose last four digits are the
+    language, in lower case; empty if none is stated.
     """
     number = stated.partition(",")[0][-4:]
-    if all(digit in hexdigits for digit in number):
-        stated = locale.windows_locale.get(int(number or "0", 16), "en")
-    return _read_names().get(re.split("[-_]", stated.lower(), maxsplit=1)[0], {})
+    if number and all(digit in hexdigits for digit in number):
+        stated = locale.windows_locale.get(int(number, 16), "en")
+    return stated.lower().replace("_", "-")
+
+
+def _find_names(tag: str) -> _Names:
+    """Return the names of a language by kind, English by default; empty if they are not known."""
+    return _read_names().get(tag.partition("-")[0] or "en", {})
+
+
+def _find_separator(tag: str) -> str:
+    """Return what a language writes between the numbers of a date."""
+    by_sign = _read_names()["separators"]
+    names = (tag, tag.partition("-")[0])
+    return next((sign for name in names for sign in by_sign if name in by_sign[sign]), "/")

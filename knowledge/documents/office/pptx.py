@@ -154,7 +154,7 @@ class _SlideReader:
 
     def _notes(self, slide: str) -> Sequence[Block]:
         shapes = find_all(self._parse_related(slide, "notesSlide"), "sp")
-        bodies = (shape for shape in shapes if _placeholder(shape) == "body")
+        bodies = (shape for shape in shapes if _placeholder(shape) not in _FURNITURE)
         parts = (part for shape in bodies for part in _paragraphs(shape))
         texts = [f"{part.label} {part.text}".strip() for part in parts]
         return [Block(BlockKind.TEXT, text) for text in ([NOTES, *texts] if texts else ())]

@@ -122,7 +122,7 @@ class Sheet:
                     continue
                 if column in self._columns or len(self._columns) < MOST_COLUMNS:
                     self._columns.add(column)
-                    row.cells[column] = text
+                    row.cells[column] = f"{row.cells.get(column, '')} {text}".lstrip()
                 else:
                     self._left_out.add("cell", TOO_MANY_COLUMNS)
         if row.cells:
@@ -130,7 +130,7 @@ class Sheet:
 
     def write(self, before: Iterable[Block], after: Iterable[Block] = ()) -> Iterator[Block]:
         """Yield the sheet as a section, with other blocks around its rows; none if it is empty."""
-        for (number, column), address in self.links.items():
+        for (number, column), address in sorted(self.links.items()):
             row = self._rows.get(number)
             label = "" if row is None else " ".join(row.cells.get(column, "").split())
             if label and label != address and address.startswith(("http://", "https://")):

@@ -8,6 +8,8 @@ from codecs import BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import olefile
@@ -71,16 +73,18 @@ class _WorkbookReader:
         sheet.hide_columns(hidden_columns)
         notes = declared.cell_note_map
         read = partial(self._read_cell, declared, parts)
-        for at in range(max((declared.nrows, *(row + 1 for row in hidden_rows)))):
+        places = set(notes).union(
+            (row, column)
+            for row in range(declared.nrows)
+            for column, kind in enumerate(declared.row_types(row))
+            if kind not in _EMPTY
+        )
+        rows = {row: list(group) for row, group in groupby(sorted(places), key=itemgetter(0))}
+        for at in sorted(hidden_rows.union(rows)):
             if at in hidden_rows:
                 sheet.hide_rows()
-            elif at < declared.nrows:
-                kinds = enumerate(declared.row_types(at))
-                filled = (
-                    column for column, kind in kinds if kind not in _EMPTY or (at, column) in notes
-                )
-                cells = ((column, (at, column)) for column in filled)
-                sheet.add_row(at + 1, cells, read)
+            else:
+                sheet.add_row(at + 1, ((place[1], place) for place in rows[at]), read)
         sheet.merged = [
             (range(first + 1, end + 1), range(left, right))
             for first, end, left, right in declared.merged_cells
@@ -99,7 +103,10 @@ class _WorkbookReader:
         """Return the visible text of a cell with its note."""
         from xlrd import error_text_from_code
 
-        cell, note = sheet.cell(*place), sheet.cell_note_map.get(place)
+        note = sheet.cell_note_map.get(place)
+        if place[0] >= sheet.nrows or place[1] >= sheet.ncols:
+            return self.workbook.show((), CellStyle(), note.text, is_number=False)
+        cell = sheet.cell(*place)
         style, font = self._read_style(cell.xf_index, parts)
         runs: Runs = (str(cell.value),)
         fonts = sheet.rich_text_runlist_map.get(place)

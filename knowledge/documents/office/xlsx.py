@@ -92,13 +92,11 @@ class _WorkbookReader:
         notes = self._read_notes(related)
         read = partial(self._read_cell, sheet=sheet, backgrounds=backgrounds, notes=notes)
         sheet.hide_columns(_list_hidden_columns(root))
-        number = 0
-        for row in find_all(root, "row"):
-            number = to_number(row.get("r"), number + 1)
+        for number, row, cells in _list_rows(root, notes):
             if _is_hidden(row) and not any(number in rows for rows in filtered):
                 sheet.hide_rows()
             else:
-                sheet.add_row(number, _list_cells(row), read)
+                sheet.add_row(number, cells, read)
         sheet.merged = list(_list_ranges(find_all(root, "mergeCell")))
         self._count_unread(root, sheet.name)
         addresses = self._archive.web_links(part)
@@ -115,11 +113,12 @@ class _WorkbookReader:
         cell: Element,
         sheet: Sheet,
         backgrounds: Sequence[CellRange],
-        notes: Mapping[CellRange, str],
+        notes: Mapping[str, str],
     ) -> str:
         """Return the visible text of a cell with its note, and note the link of its formula."""
         at, kind = to_number(cell.get("s")), cell.get("t", "n")
-        place = rows, columns = _read_range(cell.get("r", ""))
+        reference = cell.get("r", "")
+        rows, columns = _read_range(reference)
         style = self._styles[at] if at < len(self._styles) else CellStyle()
         runs = self._read_stated(cell, kind, CHECKBOXES if at in self._checkboxes else TRUTHS)
         if any(map(style.hides, runs)) and any(
@@ -128,7 +127,7 @@ class _WorkbookReader:
             style = replace(style, background=None)
         if address := find_address(cell.findtext("f")):
             sheet.links[rows.start, columns.start] = address
-        return self.workbook.show(runs, style, notes.get(place, ""), is_number=kind in _NUMBERS)
+        return self.workbook.show(runs, style, notes.get(reference, ""), is_number=kind in _NUMBERS)
 
     def _count_unread(self, root: Element, sheet: str) -> None:
         """Count the controls of a sheet, and the rules that change how values are shown."""
@@ -164,17 +163,17 @@ class _WorkbookReader:
             stated = truths.get(stated, stated)
         return (_unescape(stated),) if kind == "str" else (stated,)
 
-    def _read_notes(self, related: Sequence[Relationship]) -> dict[CellRange, str]:
+    def _read_notes(self, related: Sequence[Relationship]) -> dict[str, str]:
         """Return the cell notes by their cells; a comment thread replaces its placeholder note."""
-        notes: dict[CellRange, str] = {}
+        notes: dict[str, str] = {}
         parts = [each for each in related if each.kind in ("comments", "threadedComment")]
         for part in sorted(parts, key=lambda part: part.kind):
-            threads: dict[CellRange, list[str]] = {}
+            threads: dict[str, list[str]] = {}
             for note in self._archive.parse(part.target).iter(part.kind.removesuffix("s")):
                 for text in note.findall("text"):
                     runs = _read_runs(text) or (text.text or "",)
                     shown = self.workbook.show(runs, CellStyle(), is_number=False)
-                    threads.setdefault(_read_range(note.get("ref", "")), []).append(shown)
+                    threads.setdefault(note.get("ref", ""), []).append(shown)
             notes |= {place: " / ".join(filter(None, texts)) for place, texts in threads.items()}
         return notes
 
@@ -321,11 +320,27 @@ def _list_conditions(root: Element) -> Iterator[CellRange]:
         yield _EVERYWHERE, _EVERYWHERE
 
 
-def _list_cells(row: Element) -> Iterator[tuple[int | None, Element]]:
-    """Yield the stated columns of the cells in a row, and the cells."""
-    for cell in row.findall("c"):
-        _, columns = _read_range(cell.get("r", ""))
-        yield columns.start if columns else None, cell
+def _list_rows(
+    root: Element, notes: Mapping[str, str]
+) -> Iterator[tuple[int, Element, list[tuple[int | None, Element]]]]:
+    """Yield the rows by number, with their cells by the columns that these state.
+
+    A file need not contain the empty cells that have notes.
+    """
+    listed: dict[int, tuple[Element, list[Element]]] = {}
+    number = 0
+    for row in find_all(root, "row"):
+        number = to_number(row.get("r"), number + 1)
+        listed.setdefault(number, (row, []))[1].extend(row.findall("c"))
+    empty = notes.keys() - {cell.get("r") for _, cells in listed.values() for cell in cells}
+    for reference in sorted(empty):
+        rows, _ = _read_range(reference)
+        if rows:
+            listed.setdefault(rows.start, (Element("row"), []))[1].append(Element("c", r=reference))
+    for number, (row, cells) in sorted(listed.items()):
+        ranges = (_read_range(cell.get("r", ""))[1] for cell in cells)
+        columns = (stated.start if stated else None for stated in ranges)
+        yield number, row, list(zip(columns, cells, strict=True))
 
 
 def _list_hidden_columns(root: Element) -> Iterator[int]:

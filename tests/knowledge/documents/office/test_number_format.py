@@ -88,6 +88,8 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         ("[$-ja-JP]gee.m", "43585", "H31.4"),
         ("[$-415]d mmmm yyyy", "45000", "15 marca 2023"),
         ("[$-407]ddd", "45000", "Mi"),
+        ('[$-407]ddd", "d/\\ mmmm\\ yyyy', "45721", "Mi, 5. März 2025"),
+        ('[$-41D]yyyy/mm"/"dd', "45721", "2025-03/05"),
         ("[$-40C]ddd d mmm yyyy", "45000", "mer. 15 mars 2023"),
         ("[$-415]mmmm yyyy", "45000", "marzec 2023"),
         ('m"月"d"日"(aaa)', "45000", "3月15日(水)"),

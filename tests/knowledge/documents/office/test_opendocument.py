@@ -640,7 +640,7 @@ def box(kind: int, *texts: str) -> bytes:
     runs = struct.pack("<HHIHHI", 3, STRUCK, 0, length, 0, 0)
     return b"".join(
         (
-            record(0x5D, struct.pack("<HHHHH", 0x15, 6, kind, 1, 0)),
+            record(0x5D, struct.pack("<HHHHH12x", 0x15, 18, kind, 1, 0)),
             record(0x1B6, struct.pack("<10xHHI", length, len(runs), 0)),
             *(record(0x3C, b"\x01" + text.encode("utf-16-le")) for text in texts),
             record(0x3C, runs),
@@ -669,6 +669,14 @@ def test_a_name_and_a_note_that_cannot_be_evaluated_cost_no_cell() -> None:
     page = xls.read(stream + note + record(0xA), "a.xls")
 
     assert page.blocks == xls.read((FILES / "states.xls").read_bytes(), "a.xls").blocks
+
+
+def test_a_note_behind_the_last_row_of_an_old_workbook_is_read() -> None:
+    note = record(0x1C, struct.pack("<HHHHHB", 99, 9, 0, 1, 1, 0) + b"a")
+
+    page = xls.read(read_stream() + box(0x19, "Closed") + note + record(0xA), "a.xls")
+
+    assert page.blocks[-1].text == "[Note: Closed]"
 
 
 def test_a_workbook_that_states_more_strings_than_it_has_is_read() -> None:

@@ -44,6 +44,18 @@ def test_a_slide_is_a_section_by_its_title_with_its_notes() -> None:
     )
 
 
+def test_notes_in_a_text_box_of_the_notes_page_are_read() -> None:
+    deck = pptx.Presentation()
+    page = deck.slides.add_slide(deck.slide_layouts[6]).notes_slide
+    for at, shape in enumerate(page.placeholders):
+        shape.text_frame.text = str(at)
+    properties = page.notes_placeholder._element.nvSpPr.nvPr  # noqa: SLF001 - as LibreOffice writes it
+    properties.remove(properties.ph)
+    page.shapes[1].text_frame.text = "Bring 150 euros."
+
+    assert [block.text for block in read(deck).blocks] == ["Slide 1", "Notes:", "Bring 150 euros."]
+
+
 def test_a_slide_without_a_title_is_named_by_its_number() -> None:
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[6])

@@ -7,6 +7,7 @@ import pytest
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart
+from openpyxl.comments import Comment
 from openpyxl.formatting.rule import Rule
 from openpyxl.styles import Alignment, Font, PatternFill
 from openpyxl.styles.differential import DifferentialStyle
@@ -205,6 +206,22 @@ def test_conditions_that_change_how_cells_look_are_reported() -> None:
         "1 conditional format left out (Prices!A2:B3): conditions are not evaluated: the workbook "
         "may colour values, strike them out, hide them or show them in another form"
     ]
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "shown"),
+    [
+        ('r="D2"', 'r="E2"', "| Mon | Ada | [Note: closed] |"),
+        ('r="9"><c r="A9"', 'r="8"><c r="A8"', "[Note: closed]"),
+    ],
+)
+def test_a_note_on_a_cell_that_the_file_does_not_contain_is_read(
+    reference: str, other: str, shown: str
+) -> None:
+    workbook = workbook_of(("Day", "Duty"), ("Mon", "Ada"))
+    workbook.active[reference.split('"')[-2]].comment = Comment("closed", "a")
+
+    assert read_changed(workbook, reference, other).content.endswith(shown)
 
 
 def test_the_addresses_of_links_are_kept_with_their_labels() -> None:
