@@ -98,20 +98,36 @@ def unfold_tables(
     """Yield a row once for each row of the largest table in its cells, with that row as text.
 
     `inner` contains the rows of the table in each cell, empty for a cell without a table. The other
-    tables, and all tables in a row with a cell that spans rows, remain as text in their cells.
+    tables, very long ones, and all in a row with a cell that spans rows, remain as text.
     """
     row = [
-        replace(cell, text=_join(cell.text, "; ".join(_write_inner(rows)))) if rows else cell
+        replace(cell, text=_join(cell.text, "; ".join(write_inner_rows(rows)))) if rows else cell
         for cell, rows in zip(cells, inner, strict=True)
     ]
     largest = max(range(len(cells)), key=lambda at: len(inner[at]), default=0)
-    texts = list(_write_inner(inner[largest])) if cells else []
-    if len(texts) < 2 or any(cell.rows > 1 for cell in cells):
+    texts = list(write_inner_rows(inner[largest])) if cells else []
+    if not 1 < len(texts) <= _MOST_INNER_ROWS or any(cell.rows > 1 for cell in cells):
         yield row
         return
     for text in texts:
         own = replace(cells[largest], text=_join(cells[largest].text, text))
         yield [*row[:largest], own, *row[largest + 1 :]]
+
+
+def write_inner_rows(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Yield the rows of a nested table as text, each value after its column header."""
+    filled = [row for row in rows if any(cell.text for cell in row)]
+    head: Sequence[Cell] = ()
+    if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
+        head, filled = filled[0], filled[1:]
+    for row in filled:
+        named = (
+            f"{head[at].text}: {cell.text}" if at < len(head) and head[at].text else cell.text
+            for at, cell in enumerate(row)
+            if cell.text
+        )
+        # A label that ends with a colon is followed by its value.
+        yield ", ".join(named).replace(":, ", ": ")
 
 
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -166,8 +182,9 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         marked += 1
     if marked:
         return marked
-    is_labelled = bool(rows) and [cell.is_header for cell in rows[0][:2]] == [True, False]
-    if not rows or not rows[0] or is_labelled or not _is_header([cell.text for cell in rows[0]]):
+    first = rows[0] if len(rows) > 1 else ()
+    is_labelled = [cell.is_header for cell in first[:2]] == [True, False]
+    if not first or is_labelled or not _is_header([cell.text for cell in first]):
         return 0
     widest, *parts = (max((cell.columns for cell in row), default=0) for row in rows[:2])
     has_parts = len(rows) > 2 and any(0 < part < widest for part in parts)
@@ -204,22 +221,6 @@ def is_value(text: str) -> bool:
     """Return whether a cell contains a number, an amount, a range, or a sign for no value."""
     bare = text.removeprefix("~~").removesuffix("~~")
     return _VALUE.match(bare) is not None or bare.lower() in _EMPTY_VALUES
-
-
-def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the rows of a nested table as text, each value after its column header."""
-    filled = [row for row in rows if any(cell.text for cell in row)]
-    head: Sequence[Cell] = ()
-    if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
-        head, filled = filled[0], filled[1:]
-    for row in filled[:_MOST_INNER_ROWS]:
-        named = (
-            f"{head[at].text}: {cell.text}" if at < len(head) and head[at].text else cell.text
-            for at, cell in enumerate(row)
-            if cell.text
-        )
-        # A label that ends with a colon is followed by its value.
-        yield ", ".join(named).replace(":, ", ": ")
 
 
 def _join(outside: str, inside: str) -> str:

@@ -19,7 +19,13 @@ from knowledge.documents.markup.controls import (
     write_signs,
 )
 from knowledge.documents.markup.hidden_elements import remove_hidden
-from knowledge.documents.markup.html_tables import is_table, read_rows
+from knowledge.documents.markup.html_tables import (
+    is_table,
+    list_plain_rows,
+    list_rows,
+    read_rows,
+    take_mark,
+)
 from knowledge.documents.markup.main_part import find_main_part, remove_elements
 from knowledge.documents.markup.style_sheets import STRUCK, FindFile, parse_declarations
 from knowledge.documents.notation import (
@@ -42,7 +48,7 @@ from knowledge.documents.page import (
     make_code,
     make_item,
 )
-from knowledge.documents.tables import write_table
+from knowledge.documents.tables import write_inner_rows, write_table
 
 _UNREAD = (
     "script, style, noscript, template, iframe, object, embed, canvas, rt, .katex-html, .linenos, "
@@ -72,6 +78,8 @@ _OTHERS = "nav footer hgroup menu form fieldset option optgroup dialog svg text"
 _BLOCKS = "p caption figcaption summary legend address hr center tr td th"
 _BREAKS = frozenset(f"{_CONTAINERS} {_OTHERS} {_BLOCKS}".split())
 _LISTS = frozenset({"ul", "ol"})
+_ENDS_OF_MARK = frozenset(".)]")
+_MOST_OUTER_TABLES = 2
 _ENDS_OF_TERM = frozenset(".,:;!?")
 _DEFINITIONS = frozenset({"dl", "dt", "dd"})
 _TICKS = re.compile("`+")
@@ -92,9 +100,9 @@ class BlockWriter:
     element.
     """
 
-    def __init__(self, *, has_tables: bool = True, is_struck: bool = False) -> None:
+    def __init__(self, *, outer_tables: int = 0, is_struck: bool = False) -> None:
         self._anchors = Anchors()
-        self._has_tables = has_tables
+        self._outer_tables = outer_tables
         self._written: list[Block] = []
         self._text: list[Span] = []
         self._scripts: list[Script] = []
@@ -104,6 +112,8 @@ class BlockWriter:
         self._links = 0
         self._lists: list[tuple[int, int]] = []
         self._markers: list[str] = []
+        self._items: set[int] = set()
+        self._rows: set[int] = set()
         self._place: str | None = None
         self._term = ""
         self._repeated = ""
@@ -122,9 +132,11 @@ class BlockWriter:
         elif tag == "pre":
             self.flush()
             self._write(_code(node))
-        elif self._has_tables and is_table(node):
+        elif self._outer_tables < _MOST_OUTER_TABLES and is_table(node):
             self.flush()
-            self._table(node)
+            self._table(node, list_rows(node))
+        elif tag == "tr" and self._is_read(node):
+            pass
         elif tag == "img":
             self._pictures += find_pictures(node)
         elif tag == "math":
@@ -154,7 +166,7 @@ class BlockWriter:
             self.flush()
         if tag in _LISTS and self._lists:
             self._lists.pop()
-        if tag == "li" and self._markers:
+        if self._markers and (tag == "li" or node.mem_id in self._items):
             self._markers.pop()
 
     def flush(self) -> None:
@@ -199,6 +211,9 @@ class BlockWriter:
             self._lists.append((read_number(node.attributes.get("start"), first) - step, step))
         elif tag == "li":
             self._markers.append(self._next_marker(node))
+        elif tag == "tr" and (mark := take_mark(node)):
+            self._items.add(node.mem_id)
+            self._markers.append(mark if mark[-1] in _ENDS_OF_MARK else "-")
         elif tag == "br":
             self._text.append(Span(_HELD_BREAK))
         elif tag == "dl":
@@ -234,13 +249,24 @@ class BlockWriter:
             self._terms[-1:] = []
         self._repeat_term(is_open=tag == "dl")
 
-    def _table(self, node: LexborNode) -> None:
+    def _is_read(self, row: LexborNode) -> bool:
+        """Write a row of a layout table that has only text, with those below it, once."""
+        if row.mem_id not in self._rows and (rows := list_plain_rows(row)):
+            self._rows.update(node.mem_id for node in rows)
+            self.flush()
+            self._table(row, rows)
+        return row.mem_id in self._rows
+
+    def _table(self, node: LexborNode, rows: Sequence[LexborNode]) -> None:
         caption = node.css_first("caption")
         if caption is not None and (text := _read_lines(caption)):
             self._write(Block(BlockKind.TEXT, text))
-        for block in write_table(list(read_rows(node, _read_lines))):
+        inner = self._outer_tables + 1
+        read = list(read_rows(rows, lambda cell: _read_lines(cell, inner)))
+        line = Block(BlockKind.TEXT, "; ".join(write_inner_rows(read)))
+        for block in (line,) if self._outer_tables else write_table(read):
             self._write(block)
-        for image in node.css("img"):
+        for image in (image for row in rows for image in row.css("img")):
             self._pictures += find_pictures(image)
         self.flush()
 
@@ -383,10 +409,10 @@ def _list_web_links(tree: LexborHTMLParser | LexborNode) -> Iterator[tuple[str, 
             yield label, address
 
 
-def _walk(root: LexborNode, *, has_tables: bool = True) -> Iterator[Block]:
+def _walk(root: LexborNode, outer_tables: int = 0) -> Iterator[Block]:
     # Such as the row of a cell.
     is_struck = any(map(_is_struck, list_ancestors(root)))
-    writer = BlockWriter(has_tables=has_tables, is_struck=is_struck)
+    writer = BlockWriter(outer_tables=outer_tables, is_struck=is_struck)
     stack: list[tuple[LexborNode, bool]] = [(root, False)]
     while stack:
         node, is_left = stack.pop()
@@ -460,9 +486,9 @@ def _read_formula(node: LexborNode, depth: int = 0) -> Formula:
     return Formula(name, "" if parts else node.text(), parts)
 
 
-def _read_lines(top: LexborNode) -> str:
-    """Return the text in an element in its lines, without the fences of code and inner tables."""
-    written = _walk(top, has_tables=False)
+def _read_lines(top: LexborNode, outer_tables: int = 1) -> str:
+    """Return the text in an element in its lines, without the fences of code."""
+    written = _walk(top, outer_tables)
     blocks = ((block, block.text.split("\n")) for block in written if block.text)
     parts = (lines[1:-1] if block.kind is BlockKind.CODE else lines for block, lines in blocks)
     return "\n".join(line.strip() for lines in parts for line in lines)

@@ -172,12 +172,12 @@ HTML = {
         "<table><caption>Prices</caption><tr><th>a<th>b<tr><td>1<td>2</table>",
         ["Prices", "| a | b |\n|---|---|\n| 1 | 2 |"],
     ),
-    "each row of a table in a cell becomes a row of the table around it": (
+    "a table in a cell is its text and leaves the row one row": (
         f"<table><tr><th>Depot<th>Contacts<tr><td>Bremen<td>call {INNER.format(50)}"
         f"<tr><td>Kassel<td>{INNER.format(70)}<tr><td>Ulm<td>none</table>",
         ["| Depot | Contacts |\n|---|---|\n"
-         "| Bremen | call Shift: Early, Phone: 501 |\n| Bremen | call Shift: Late, Phone: 502 |\n"
-         "| Kassel | Shift: Early, Phone: 701 |\n| Kassel | Shift: Late, Phone: 702 |\n"
+         "| Bremen | call Shift: Early, Phone: 501; Shift: Late, Phone: 502 |\n"
+         "| Kassel | Shift: Early, Phone: 701; Shift: Late, Phone: 702 |\n"
          "| Ulm | none |"],
     ),
     "tables in cells that span rows stay texts in their cells": (
@@ -472,7 +472,7 @@ def test_rows_without_cells_and_lists_in_cells_are_read_from_html() -> None:
     )
 
     assert "| A | B | 630 |" in page.content
-    assert "3. Open\n4. Close" in page.content
+    assert "3. Open\n\n4. Close" in page.content
 
 
 def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html() -> None:
@@ -549,6 +549,28 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
         (
             "<table><tr><td>Fees<tr><td><table><tr><td>Net<td>4</table></table>",
             "Fees\n\n|  |  |\n|---|---|\n| Net | 4 |",
+        ),
+        (
+            "<table><tr><td>(b)<td>cereals, except:<table><tr><td>(i)<td>rice</table>"
+            "<table><tr><td>(ii)<td>maize</table></table><table><tr><td>\u2022<td><td>tea</table>",
+            "(b) cereals, except:\n\n  (i) rice\n\n  (ii) maize\n\n- tea",
+        ),
+        (
+            "<table><tr><td>Oak Ltd<td>Est. 1921<tr><td><a>Home</a><td><h2>Fees</h2>"
+            "<table><tr><td>Net<td>4</table>Per day<tr><td>VAT<td>0.76<tr><td>Sum<td>4.76</table>",
+            "|  |  |\n|---|---|\n| Oak Ltd | Est. 1921 |\n\nHome\n\n## Fees\n\n"
+            "|  |  |\n|---|---|\n| Net | 4 |\n\nPer day\n\n"
+            "|  |  |\n|---|---|\n| VAT | 0.76 |\n| Sum | 4.76 |",
+        ),
+        (
+            "<table><tr><td><td><table><tr><td>Net<td>4<tr><td>VAT<td>1</table>"
+            "<table><tr><td>Total<td>5 EUR</table></table>",
+            "|  |  |\n|---|---|\n| Net | 4 |\n| VAT | 1 |\n\n|  |  |\n|---|---|\n| Total | 5 EUR |",
+        ),
+        (
+            "<table><tr><th>Class<th>Rule<tr><td>A<td>has:<table><tr><td>(a)<td>a lock</table>"
+            "<table><tr><td>(b)<td>a lamp</table>or none<tr><td>B<td>none</table>",
+            "| Class | Rule |\n|---|---|\n| A | has: (a) a lock (b) a lamp or none |\n| B | none |",
         ),
         (
             "<svg><text>Bay <tspan>05</tspan></text><text><tspan x=1 y=1>A</tspan>"
