@@ -51,7 +51,7 @@ from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.ordered_tasks import OrderedTasks, Room, open_tasks
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "16"
+READING_VERSION = "17"
 HASH_SEPARATOR = "-"
 """Separator between content hash and location hash."""
 AHEAD_PER_READER = 4

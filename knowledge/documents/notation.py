@@ -35,10 +35,10 @@ _OUTER_TILDE = re.compile(r"\A~|(?<!\\)~\Z")
 _TILDE = r"\\~"
 _BRACKETS = r"\([^()]{0,200}\)"
 _ATOM = re.compile(
-    rf"[+\-\u2212]?(?:(?:\d[\d.,]{{0,200}}|[^\W\d][\w.,]{{0,200}})(?:\^-?\w{{1,20}})?|{_BRACKETS})\Z"
+    rf"[+\-\u2212]?(?:(?:\d[\d.,]{{0,60}}|[^\W\d][\w.,]{{0,60}})(?:\^-?\w{{1,20}})?|{_BRACKETS})\Z"
 )
 """What needs no brackets in a fraction: a number or a word, which begins with a letter."""
-_SINGLE = re.compile(rf"(?:\d[\d.,]{{0,200}}|\w|{_BRACKETS})\Z")
+_SINGLE = re.compile(rf"(?:\d[\d.,]{{0,60}}|\w|{_BRACKETS})\Z")
 """What needs no brackets behind the sign of a root or the name of a function."""
 _DEEPEST_FORMULA = 60
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
