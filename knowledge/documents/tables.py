@@ -182,7 +182,8 @@ def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
         marked += 1
     if marked:
         return marked
-    first = rows[0] if len(rows) > 1 else ()
+    is_alone = len(rows) == 1 and not all(cell.is_header for cell in rows[0])
+    first = () if is_alone or not rows else rows[0]
     is_labelled = [cell.is_header for cell in first[:2]] == [True, False]
     if not first or is_labelled or not _is_header([cell.text for cell in first]):
         return 0

@@ -37,7 +37,10 @@ _EMOJI = re.compile(r":[\w+-]{1,60}:|\([\w+-]{1,20}\)|[^\w\s\x00-\x7f]{1,20}")
 _MOST = 2000
 _MOST_NODES = 50
 _MOST_AROUND = 20
+_MOST_AROUND_NOTE = 3
 _LONGEST_LABEL = 200
+_NOTE_MARK = re.compile(r"[(\[]?(?:\w{1,4}|[*\u2020\u2021\u00a7]{1,3}|[^\w\s]{1,3})[)\]]?")
+_ARROW = re.compile(r"[\^\u2190-\u21ff\u2b00-\u2bff\u2934\u2935]")
 _FIELDS = " text search number email tel url date time month week datetime-local"
 _TYPED = frozenset(_FIELDS.split(" "))
 _LABELLED = frozenset({"li", "label", "p", "td", "dd"})
@@ -137,6 +140,29 @@ def place_tabs(tree: LexborHTMLParser) -> None:
             placed.append(tab)
     for tab in reversed(placed):
         tab.decompose()
+
+
+def write_note_marks(tree: LexborHTMLParser) -> None:
+    """State the role of the marks of notes, which are links between two places, and remove links
+    back to them that have no text.
+    """
+    links = [
+        (link, address[1:], _list_names(link))
+        for link in tree.css("a[href^='#']")
+        if (address := link.attributes["href"] or "")
+        and _NOTE_MARK.fullmatch("".join(_read_start(link).split()))
+    ]
+    targets = {(name, address) for _, address, names in links for name in names}
+    for link, address, names in links:
+        if all((address, name) not in targets for name in names):
+            continue
+        mark = _read_start(link)
+        if any(map(str.isalnum, mark)) or not _ARROW.search(mark):
+            link.attrs["role"], link.inner_html = "doc-noteref", f"[{mark.strip('()[] ')}]"
+            if link.prev is None and link.parent and link.parent.tag not in PHRASES:
+                link.insert_after(" ")
+        else:
+            link.decompose()
 
 
 def write_form_values(tree: LexborHTMLParser) -> None:
@@ -301,6 +327,13 @@ def _find_beside(node: LexborNode, *, is_next: bool) -> LexborNode | None:
     if other is not None and other.tag == "-text" and not (other.text_content or "").strip():
         other = other.next if is_next else other.prev
     return other if other is not None and other.tag != "-text" else None
+
+
+def _list_names(link: LexborNode) -> list[str]:
+    """Return the ids of a link and of the nearest elements around it."""
+    around = (link, *islice(list_ancestors(link), _MOST_AROUND_NOTE))
+    stated = [part.attributes.get("id") for part in around] + [link.attributes.get("name")]
+    return list(filter(None, stated))
 
 
 def _read_class(node: LexborNode) -> str:

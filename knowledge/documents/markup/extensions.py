@@ -42,7 +42,9 @@ _SHORTCODE_LABEL = re.compile(
     r"|\A\W{0,9}[\w-]{1,40}(?:\s{1,9}[\w-]{1,40}){0,3}\s{1,9}\"([^\"/\s]{1,60}\s[^\"]{1,200})\"",
     re.IGNORECASE,
 )
-_COMMENT_TAG = re.compile(r"\{\{[<%]\s{0,9}(/?)comment\s{0,9}[>%]\}\}")
+_COMMENT_TAG = re.compile(
+    r"\{(?:\{[<%]|%-?|:{1,2})\s{0,9}(/|end)?comment\s{0,9}(?:[>%]\}|-?%)?\}|\{:(/)\}"
+)
 _HIGHLIGHT = re.compile(
     r"\s*\{[{%][<%]?-?\s*(/?(?:end)?)highlight(?:\s+([\w+#-]{1,30}))?[^{}]{0,200}[>%]?[%}]\}\s*\Z"
 )
@@ -103,7 +105,7 @@ def rewrite(markdown: str, left_out: LeftOutCounts, render: Callable[[str], str]
     """Return Markdown without extensions; `render` returns the HTML of a title."""
     lines = list(_fence_highlights(markdown.split("\n")))
     lines = list(_remove_comments(lines, left_out)) if "%%" in markdown else lines
-    lines = list(_remove_hugo_comments(lines, left_out)) if "/comment" in markdown else lines
+    lines = list(_remove_tagged_comments(lines, left_out)) if "comment" in markdown else lines
     moved = _move_footnotes(_remove_modules(lines))
     return "\n".join(_clean_lines(_unfold(moved, render), left_out))
 
@@ -175,14 +177,18 @@ def _remove_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[
         yield line
 
 
-def _remove_hugo_comments(lines: Iterable[str], left_out: LeftOutCounts) -> Iterator[str]:
-    """Yield the lines without the comments of Hugo (`{{% comment %}} ... {{% /comment %}}`)."""
+def _remove_tagged_comments(lines: Sequence[str], left_out: LeftOutCounts) -> Iterator[str]:
+    """Yield the lines without the comments of Hugo (`{{% comment %}} ... {{% /comment %}}`), Liquid
+    (`{% comment %} ... {% endcomment %}`) and kramdown (`{::comment} ... {:/comment}`).
+    """
+    ends = (at for at, line in enumerate(lines) if any(map(any, _COMMENT_TAG.findall(line))))
+    last = max(ends, default=-1)
     is_comment = False
-    for line, is_code in mark_code(lines):
+    for at, (line, is_code) in enumerate(mark_code(lines)):
         kept = ""
-        while not is_code and (tag := _COMMENT_TAG.search(line)) is not None:
+        while not is_code and at <= last and (tag := _COMMENT_TAG.search(line)) is not None:
             kept += "" if is_comment else line[: tag.start()]
-            is_comment, line = not tag[1], line[tag.end() :]
+            is_comment, line = tag.lastindex is None, line[tag.end() :]
             left_out.add("comment", _UNSEEN, is_comment)
         yield kept if is_comment else kept + line
 

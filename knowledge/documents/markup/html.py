@@ -16,6 +16,7 @@ from knowledge.documents.markup.controls import (
     list_ancestors,
     place_tabs,
     write_form_values,
+    write_note_marks,
     write_signs,
 )
 from knowledge.documents.markup.hidden_elements import remove_hidden
@@ -396,6 +397,7 @@ def _parse(
     tree = LexborHTMLParser(markup)
     left_out = (*write_signs(tree), *remove_hidden(tree, find_file, is_book=is_book))
     place_tabs(tree)
+    write_note_marks(tree)
     write_form_values(tree)
     remove_elements(tree, _UNREAD)
     return tree, left_out

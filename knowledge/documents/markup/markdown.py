@@ -43,6 +43,8 @@ _STATED_ANCHOR = re.compile(r"\{:?[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
 _ATTRIBUTES = re.compile(
     rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
+    # The other tags of kramdown, such as `{::nomarkdown}`, `{:/}`, `{:toc}` and `{:name: .class}`.
+    r"|\{:(?:[:/][^{}\n]{0,200}|[ ]?[\w-]{1,30}(?::[^{}\n]{0,200})?)\}"
 )
 _LABELLED_LINES = re.compile(r"(?:[^\n:.,;()`\"]{1,40}::?[ \t][^\n]++(?:\n|\Z)){2,}+")
 _ENDS_OF_LISTS = frozenset({"bullet_list_close", "ordered_list_close"})

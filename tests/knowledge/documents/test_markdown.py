@@ -169,6 +169,9 @@ def test_footnotes_are_at_the_end_with_their_marks_and_code_keeps_its_indents(
         ('{{< icon "phone" >}} 47', ["47"]),
         ("a {{< comment >}}not b{{< /comment >}}\n\n{{% comment %}}\nc\n{{% /comment %}}\n\nd",
          ["a", "d"]),
+        ("{::comment}\nb\n{:/comment}\n\na {::comment}b{:/} c {% comment %}b{% endcomment %}\n\n"
+         "{::nomarkdown}\n\n{:x: .y}\n\n* d\n{:toc}\n\n`{::comment}` {::comment} e",
+         ["a c", "- d", "`{::comment}` e"]),
         ('1. a\n1. b\n   {{< figure src="x.png" caption="The c" >}}\n1. d',
          ["1. a", "2. b", "   The c", "3. d"]),
         ("<table><tr><td rowSpan={2}>a</td><td>b</td></tr><tr><td>c</td></tr></table>",

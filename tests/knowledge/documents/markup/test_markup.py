@@ -573,6 +573,14 @@ def test_numbers_and_superscripts_that_a_style_sheet_states_are_read_from_html()
             "| Class | Rule |\n|---|---|\n| A | has: (a) a lock (b) a lamp or none |\n| B | none |",
         ),
         (
+            "<p>Screw<a name=b1 href=#s1><sup>1</sup></a><a id=b3 href=#s3><sup>3</sup></a>, 0,3"
+            "<a id=c2 href=#r2>&#160;(<span style=vertical-align:super>2</span>)</a>, part "
+            "<a href=#p>3</a></p><p><a name=s1 href=#b1>1</a>Steel, 4 mm</p><p id=r2><a href=#c2>"
+            "(<sup>2</sup>)</a> Until May</p><p id=s3><a href=#b3>3</a> Brass"
+            "<a href=#b3>\u21a9</a>",
+            "Screw[1][3], 0,3[2], part 3\n\n[1] Steel, 4 mm\n\n[2] Until May\n\n[3] Brass",
+        ),
+        (
             "<svg><text>Bay <tspan>05</tspan></text><text><tspan x=1 y=1>A</tspan>"
             "<tspan x=1 dy=9>B</tspan></text></svg>",
             "Bay 05\n\nA B",
